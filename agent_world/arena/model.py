@@ -1,0 +1,58 @@
+"""What the arena finds and asks for: failure labels, the weak set, guidelines (method.md 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+FailureLabel = Literal[
+    "wrong_tool", "wrong_argument", "missing_step", "early_stop", "loop", "bad_format", "wrong_final_state",
+    "wrong_answer", "infra",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guideline:
+    """What targeted synthesis shall exercise in one environment. An empty guideline asks for the usual distribution.
+
+    `tools`, `edges` and `patterns` are weighted up in walks; `knobs` bound difficulty (name to [low, high]);
+    `enrich` asks for a complexification round first.
+    """
+
+    environment: str
+    ability: str = ""
+    tools: tuple[str, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    patterns: tuple[str, ...] = ()
+    writes: bool | None = None
+    kinds: tuple[Literal["graph", "program"], ...] = ()
+    knobs: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    enrich: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weakness:
+    """One entry of the ranked weak set `W`: pass rate with its interval, and the labels of its failures."""
+
+    environment: str
+    category: str
+    pass_rate: float
+    low: float
+    high: float
+    samples: int
+    labels: Mapping[FailureLabel, int]
+    severity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The outcome of one round's diagnosis; `weak` may be empty."""
+
+    round: int
+    policy_version: str
+    weak: tuple[Weakness, ...]
+    guidelines: tuple[Guideline, ...]
+    errors: Mapping[str, Mapping[str, int]]
+    summary: str

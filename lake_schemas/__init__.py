@@ -1,0 +1,64 @@
+"""The tables of the lake: one module a table, all of them in `TABLES`."""
+
+from __future__ import annotations
+
+from lake_schemas import (
+    benchmark_results,
+    blobs,
+    checkpoints,
+    costs,
+    databases,
+    diagnoses,
+    edges,
+    environments,
+    evaluations,
+    gate_verdicts,
+    quarantine,
+    rewards,
+    runs,
+    snapshots,
+    task_sets,
+    tasks,
+    taxonomy,
+    themes,
+    tool_graph_edges,
+    tool_tests,
+    tools,
+    training_metrics,
+    trajectories,
+    trees,
+)
+from lake_schemas.base import ColumnSpec, TableSpec
+
+TABLES: dict[str, TableSpec] = {
+    module.TABLE.name: module.TABLE
+    for module in (
+        benchmark_results,
+        blobs,
+        checkpoints,
+        costs,
+        databases,
+        diagnoses,
+        edges,
+        environments,
+        evaluations,
+        gate_verdicts,
+        quarantine,
+        rewards,
+        runs,
+        snapshots,
+        task_sets,
+        tasks,
+        taxonomy,
+        themes,
+        tool_graph_edges,
+        tool_tests,
+        tools,
+        training_metrics,
+        trajectories,
+        trees,
+    )
+}
+"""Every projection of the lake by name; `events` itself is in agent_world/lake."""
+
+__all__ = ["TABLES", "ColumnSpec", "TableSpec"]

@@ -1,0 +1,104 @@
+"""How a lake table is declared: one `TableSpec` a module gives its Arrow schema, keys and the meaning of each column.
+
+An artifact table holds one row a version: the standard columns below, then columns taken by name from the payload of
+`created` events, or, where `observed`, from later observations about that version. A fact table holds one row for each
+`recorded` event and has no versions. Derived tables are folded from the envelope of events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSpec:
+    """One column: `json` columns hold canonical JSON text; `observed` ones are filled by observations."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    json: bool = False
+    observed: bool = False
+
+
+def text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    return ColumnSpec(name=name, type=pa.string(), meaning=meaning, observed=observed)
+
+
+def integer(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    return ColumnSpec(name=name, type=pa.int64(), meaning=meaning, observed=observed)
+
+
+def real(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    return ColumnSpec(name=name, type=pa.float64(), meaning=meaning, observed=observed)
+
+
+def boolean(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    return ColumnSpec(name=name, type=pa.bool_(), meaning=meaning, observed=observed)
+
+
+def json_text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    return ColumnSpec(name=name, type=pa.string(), meaning=meaning, json=True, observed=observed)
+
+
+def moment(name: str, meaning: str) -> ColumnSpec:
+    return ColumnSpec(name=name, type=TIMESTAMP, meaning=meaning)
+
+
+ARTIFACT_COLUMNS: tuple[ColumnSpec, ...] = (
+    text("version_id", "exact version: artifact_id@content_hash[:32]"),
+    text("artifact_id", "what this is a version of"),
+    integer("rev", "1, 2, 3 ... in commit order, for people; derived at replay"),
+    text("state", "created, superseded or retired"),
+    text("content_hash", "sha256 of kind, payload and blob root"),
+    text("derivation_hash", "sha256 of code version, parameters and parents: the cache key"),
+    text("blob_root", "root of the blob tree, when the artifact has files"),
+    text("run_id", "the run that created it"),
+    text("partition", "logical partition of the batch that created it"),
+    moment("created_at", "when the event was committed"),
+)
+
+FACT_COLUMNS: tuple[ColumnSpec, ...] = (
+    text("event_id", "the event that recorded this row"),
+    text("run_id", "the run that recorded it"),
+    moment("recorded_at", "when the event was committed"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """One table of the lake."""
+
+    name: str
+    shape: Literal["artifact", "fact", "derived"]
+    meaning: str
+    columns: tuple[ColumnSpec, ...]
+    key: tuple[str, ...]
+    kind: str | None = None
+    schema_version: int = 1
+
+    @property
+    def all_columns(self) -> tuple[ColumnSpec, ...]:
+        standard = {"artifact": ARTIFACT_COLUMNS, "fact": FACT_COLUMNS, "derived": ()}[self.shape]
+        return (*standard, *self.columns)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema, column meanings in the field metadata."""
+        return pa.schema(
+            [pa.field(c.name, c.type, metadata={"meaning": c.meaning}) for c in self.all_columns],
+            metadata={"meaning": self.meaning},
+        )
+
+    def spark_ddl(self) -> str:
+        """The column list of a Spark ``CREATE TABLE`` with the same names, types and comments."""
+        names = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN",
+                 TIMESTAMP: "TIMESTAMP"}
+        return ", ".join(
+            f"`{c.name}` {names[c.type]} COMMENT '{c.meaning.replace(chr(39), chr(39) * 2)}'" for c in self.all_columns
+        )

@@ -1,0 +1,20 @@
+"""Content-addressed objects."""
+
+from __future__ import annotations
+
+from lake_schemas.base import TableSpec, integer, text
+
+TABLE = TableSpec(
+    name="blobs",
+    shape="derived",
+    meaning="Content-addressed objects.",
+    key=("sha256",),
+    columns=(
+        text("sha256", "sha256 of the raw bytes"),
+        text("pack", "pack or object that holds it"),
+        integer("offset", "offset in the pack"),
+        integer("stored_bytes", "stored length"),
+        integer("raw_bytes", "raw length"),
+        text("codec", "zstd or raw"),
+    ),
+)

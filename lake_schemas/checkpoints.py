@@ -1,0 +1,25 @@
+"""Policies; identity is the digest of tensors and configuration."""
+
+from __future__ import annotations
+
+from lake_schemas.base import TableSpec, integer, json_text, text
+
+TABLE = TableSpec(
+    name="checkpoints",
+    shape="artifact",
+    kind="checkpoint",
+    meaning="Policies; identity is the digest of tensors and configuration.",
+    key=("version_id",),
+    columns=(
+        text("name", "untrained, sft, pi0, pi1, ..."),
+        integer("round", "round"),
+        text("digest", "digest of tensors and configuration"),
+        text("method", "init, sft or grpo"),
+        text("task_set", "task set version trained on"),
+        text("base", "checkpoint version it started from"),
+        text("job", "sha256 of the TrainJob"),
+        integer("steps_done", "optimiser steps"),
+        text("mlflow_run", "MLflow run", observed=True),
+        json_text("metrics", "final metrics", observed=True),
+    ),
+)

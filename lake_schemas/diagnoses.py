@@ -1,0 +1,21 @@
+"""What evaluation says is weak, and what to do about it (method.md 7)."""
+
+from __future__ import annotations
+
+from lake_schemas.base import TableSpec, integer, json_text, text
+
+TABLE = TableSpec(
+    name="diagnoses",
+    shape="artifact",
+    kind="diagnosis",
+    meaning="What evaluation says is weak, and what to do about it (method.md 7).",
+    key=("version_id",),
+    columns=(
+        integer("round", "round"),
+        text("policy_version", "policy diagnosed"),
+        json_text("weak", "ranked weak environments W with evidence"),
+        json_text("guidelines", "environment key to guideline"),
+        json_text("errors", "error distributions by environment and category"),
+        text("summary", "text for people"),
+    ),
+)
