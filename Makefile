@@ -1,0 +1,126 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help deps-system install run test verify ui lint lock clean
+
+# With it set, every process compiles every module again: four times the CPU for a short command.
+unexport PYTHONDONTWRITEBYTECODE
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export DAGSTER_DISABLE_TELEMETRY := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export GX_ANALYTICS_ENABLED := false
+export HF_HUB_DISABLE_TELEMETRY := 1
+export DO_NOT_TRACK := true
+export TRL_EXPERIMENTAL_SILENCE := 1
+# Work is spread over processes; a BLAS pool as wide as the machine in each of them only makes them fight.
+export OMP_NUM_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n)))
+export DAGSTER_HOME ?= $(CURDIR)/.dagster
+
+PYTHON ?= $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v && exit; done; echo python3)
+ARGS ?=
+
+MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
+MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31
+
+INSTALL_GIB := 12
+LOCK_STAMP := .venv/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
+PROJECT_STAMP := .venv/.project-$(shell sha256sum pyproject.toml | cut -c1-16)
+MCP_STAMP := .mcp/.installed-$(shell echo $(MCP_PYTHON) $(MCP_NODE) | sha256sum | cut -c1-16)
+
+help: ## Say what each target does
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+	echo
+	echo "  Pass options on with ARGS, for example: make run ARGS='--help'"
+
+deps-system: ## Install the Debian packages that are missing (needs root or sudo only then)
+	@missing=()
+	need() { command -v "$$1" >/dev/null || missing+=("$${@:2}"); }
+	need bwrap bubblewrap
+	need chromium chromium fonts-dejavu-core
+	need git git
+	need java default-jre-headless
+	need mvn maven
+	need node nodejs
+	need npm npm
+	need '$(PYTHON)' python3 python3-venv
+	if command -v '$(PYTHON)' >/dev/null && ! '$(PYTHON)' -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
+	[ $${#missing[@]} -gt 0 ] || exit 0
+	command -v apt-get >/dev/null || { echo "Not a Debian system: install by hand what these packages hold: $${missing[*]}" >&2; exit 1; }
+	sudo=()
+	if [ "$$(id -u)" -ne 0 ]; then
+		command -v sudo >/dev/null || { echo "Missing Debian packages, and neither root nor sudo to install them. As root: apt-get install $${missing[*]}" >&2; exit 1; }
+		sudo=(sudo)
+	fi
+	echo "Installing Debian packages: $${missing[*]}"
+	log=$$(mktemp)
+	if ! { "$${sudo[@]}" apt-get update -q && "$${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$${missing[@]}"; } >"$$log" 2>&1 </dev/null; then
+		tail -n 20 "$$log" >&2
+		echo "apt-get could not install $${missing[*]} (full log: $$log)" >&2
+		exit 1
+	fi
+	rm -f "$$log"
+
+install: deps-system ## Create .venv from requirements.lock and .mcp with the foreign MCP servers (instant when done)
+	@exec 9>.make.lock
+	flock 9
+	if [ ! -e '$(LOCK_STAMP)' ]; then
+		free=$$(($$(df -Pk . | awk 'NR==2 {print $$4}') / 1048576))
+		if [ "$$free" -lt $(INSTALL_GIB) ]; then
+			echo "The installation takes about 8 GiB and needs $(INSTALL_GIB) GiB free while it runs; $(CURDIR) has $$free GiB. Free some space, or clone to a larger disk." >&2
+			exit 1
+		fi
+		[ -x .venv/bin/pip ] || '$(PYTHON)' -m venv .venv
+		.venv/bin/python -m pip install -q --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ]*\).*/\1/p' requirements.lock)"
+		echo "Installing the locked packages into .venv"
+		.venv/bin/uv pip install -q -p .venv/bin/python --compile-bytecode --require-hashes -r requirements.lock
+		rm -f .venv/.lock-*
+		touch '$(LOCK_STAMP)'
+	fi
+	if [ ! -e '$(PROJECT_STAMP)' ]; then
+		# compat mode puts the checkout itself on the path, so a package folder added later is importable at once
+		.venv/bin/uv pip install -q -p .venv/bin/python --no-deps --config-setting editable_mode=compat -e .
+		rm -f .venv/.project-*
+		touch '$(PROJECT_STAMP)'
+	fi
+	if [ ! -e '$(MCP_STAMP)' ]; then
+		echo "Installing foreign MCP servers into .mcp"
+		rm -rf .mcp
+		mkdir -p .mcp/npm
+		# A server's libraries must not meddle with ours or with each other's: one environment each.
+		for pin in $(MCP_PYTHON); do
+			home=.mcp/$${pin%%==*}
+			.venv/bin/uv venv -q -p .venv/bin/python "$$home"
+			.venv/bin/uv pip install -q -p "$$home/bin/python" -c requirements.lock "$$pin"
+		done
+		npm install --prefix .mcp/npm --ignore-scripts --no-audit --no-fund --loglevel=error $(MCP_NODE) </dev/null
+		touch '$(MCP_STAMP)'
+	fi
+
+run: install ## Build environments and tasks and train a round: agent-world run $(ARGS)
+	@exec agent-world run $(ARGS)
+
+test: install ## Run the tests: pytest $(ARGS)
+	@exec python -m pytest $(ARGS)
+
+verify: install ## Check that what the lake holds replays to what it records: agent-world verify $(ARGS)
+	@exec agent-world verify $(ARGS)
+
+ui: install ## Open the pipeline in Dagster's web page (state in DAGSTER_HOME, default .dagster)
+	@mkdir -p '$(DAGSTER_HOME)'
+	[ -e '$(DAGSTER_HOME)/dagster.yaml' ] || cp dagster.yaml '$(DAGSTER_HOME)/dagster.yaml'
+	exec dagster dev -w workspace.yaml $(ARGS)
+
+lint: install ## Check style (ruff) and the direction of imports (import-linter)
+	@ruff check .
+	lint-imports --no-cache
+
+lock: install ## Resolve pyproject.toml anew into requirements.lock (every extra but vLLM's)
+	@uv pip compile pyproject.toml -q -o requirements.lock --universal --python-version 3.11 \
+		--extra spark --extra train --extra data --extra nemo-aligner --extra postgres --extra dev \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+clean: ## Remove what make created (.venv, .mcp, caches), never a lake
+	@rm -rf .venv .mcp .make.lock build dist *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

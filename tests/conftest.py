@@ -1,0 +1,11 @@
+import os
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ.update(
+    DAGSTER_DISABLE_TELEMETRY="1",
+    MLFLOW_DISABLE_TELEMETRY="true",
+    GX_ANALYTICS_ENABLED="false",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    DO_NOT_TRACK="true",
+    TRL_EXPERIMENTAL_SILENCE="1",
+)
