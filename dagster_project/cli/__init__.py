@@ -1,0 +1,84 @@
+"""`agent-world`: one file a noun, each imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from agent_world.errors import AgentWorldError
+
+COMMANDS = {
+    "run": "Build environments and tasks, train, evaluate, diagnose and train again.",
+    "env": "List, show, call and serve environments.",
+    "task": "List, show and attempt tasks.",
+    "sql": "Query every table of the lake.",
+    "lineage": "Ask where an artifact came from and what it touched.",
+    "snapshot": "Pin, export, import and verify the state of a lake.",
+    "replay": "Rebuild every projection from the events and compare.",
+    "audit": "Run every gate again on every accepted artifact with fresh seeds.",
+    "sandbox": "Test that the sandbox holds.",
+    "status": "Count what the lake holds and what is unfinished.",
+    "ui": "Open Dagster and MLflow over this lake.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module only when that command is named: `--help` stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"dagster_project.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--debug", is_flag=True, help="Show the whole trace of an error.")
+@click.version_option(package_name="agent-world")
+def cli(debug: bool) -> None:
+    """Agent-World: environments from real data, verifiable tasks, and policies trained on them in rounds.
+
+    \b
+    Start here:
+      agent-world run                 the whole loop, small, in minutes; go on after a stop with --resume
+      agent-world status              what the lake holds
+      agent-world env list            the environments it built
+      agent-world task attempt T --policy random
+      agent-world sql "SELECT * FROM tasks LIMIT 5"
+
+    Every command works on one lake: --lake, else AGENT_WORLD_LAKE, else ./lake (a directory or an s3:// URI).
+    """
+
+
+def main() -> None:
+    """Run the command line; an error is one line and a non-zero exit, Ctrl-C exits 130."""
+    debug = "--debug" in sys.argv
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        _end("Interrupted; nothing is lost.", 130)
+    except KeyboardInterrupt:
+        _end("Interrupted; nothing is lost.", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except AgentWorldError as error:
+        if debug:
+            raise
+        _end(f"Error: {error}", 1)
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def _end(message: str, code: int) -> None:
+    click.echo(message, err=True)
+    sys.exit(code)
