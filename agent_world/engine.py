@@ -1,0 +1,85 @@
+"""`Engine.map`: the one place where work fans out (design.md 10: concurrency lives inside a step)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from agent_world.errors import AgentWorldError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An item whose work raised; its neighbours went on."""
+
+    error: str
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Item, Result]):
+    """One finished item, in the order of the input: exactly one of `result` and `failure` is set."""
+
+    item: Item
+    result: Result | None
+    failure: Failure | None
+
+
+class Engine:
+    """A pool of worker processes on this machine. Use it with `with`; leaving ends the workers.
+
+    Functions and items travel by pickle. With one worker everything runs in this process, which is what a debugger
+    wants.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or len(os.sched_getaffinity(0))
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Done[Item, Result]]:
+        """Run `function` on every item; results come in input order, as soon as each is there."""
+        if self.workers == 1 or len(items) <= 1:
+            for item in items:
+                yield _as_done(item, _guarded(function, item))
+            return
+        if self._pool is None:
+            # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
+            self._pool = ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+        futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
+        try:
+            for item, future in zip(items, futures, strict=True):
+                yield _as_done(item, future.result())
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure:
+    try:
+        return function(item)
+    except AgentWorldError as error:
+        return Failure(str(error), "")
+    except Exception as error:  # the loop that spares an item's neighbours
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _as_done(item: Item, outcome: Result | Failure) -> Done[Item, Result]:
+    if isinstance(outcome, Failure):
+        return Done(item, None, outcome)
+    return Done(item, outcome, None)

@@ -1,0 +1,59 @@
+"""The profiles of a run: how much of everything, in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+ProfileName = Literal["smoke", "default", "full"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything a run is parameterised by; it is part of the derivation of what the run makes.
+
+    `tasks` are accepted training tasks aimed at per environment, `held_out` evaluation tasks, `arena` fresh tasks a
+    round, `targeted` new training tasks a round for one weak environment. Steps are optimiser steps.
+    """
+
+    seed: int = 7
+    themes: int = 72
+    environments: int = 14
+    complexification_rounds: int = 2
+    tasks: int = 60
+    held_out: int = 10
+    arena_environments: int = 5
+    arena: int = 8
+    targeted: int = 30
+    rounds: int = 2
+    sft_steps: int = 900
+    grpo_steps: int = 20
+    round_sft_steps: int = 200
+    round_grpo_steps: int = 12
+    samples: int = 8
+    control: bool = False
+    threads: int = 2
+
+    def parameters(self, *names: str) -> Mapping[str, Any]:
+        """The named settings, for a derivation hash."""
+        return {name: getattr(self, name) for name in names}
+
+
+PROFILES: Mapping[str, Settings] = {
+    "smoke": Settings(
+        themes=24, environments=4, tasks=16, held_out=4, arena=3, targeted=6, rounds=1, sft_steps=60, grpo_steps=3,
+        round_sft_steps=20, round_grpo_steps=2, samples=2,
+    ),
+    "default": Settings(),
+    "full": Settings(
+        tasks=150, held_out=14, arena=12, targeted=80, sft_steps=4000, grpo_steps=60, round_sft_steps=600,
+        round_grpo_steps=30, control=True,
+    ),
+}
+
+
+def settings_for(profile: str, **overrides: int | None) -> Settings:
+    """The settings of `profile` with what the caller changed."""
+    return dataclasses.replace(PROFILES[profile], **{k: v for k, v in overrides.items() if v is not None})
