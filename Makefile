@@ -116,10 +116,10 @@ lint: install ## Check style (ruff) and the direction of imports (import-linter)
 	@ruff check .
 	lint-imports --no-cache
 
-lock: install ## Resolve pyproject.toml anew into requirements.lock (every extra but vLLM's)
-	@uv pip compile pyproject.toml -q -o requirements.lock --universal --python-version 3.11 \
-		--extra spark --extra train --extra data --extra nemo-aligner --extra postgres --extra dev \
-		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links
+lock: install ## Resolve pyproject.toml anew into requirements.lock, and the vLLM server's into requirements-serve.lock
+	@compile() { uv pip compile "$$@" -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links; }
+	compile pyproject.toml -o requirements.lock --extra spark --extra train --extra data --extra nemo-aligner --extra postgres --extra dev
+	sed -n 's/^serve = \["\(.*\)"\]/\1/p' pyproject.toml | compile - -o requirements-serve.lock
 
 clean: ## Remove what make created (.venv, .mcp, caches), never a lake
 	@rm -rf .venv .mcp .make.lock build dist *.egg-info .pytest_cache .hypothesis .ruff_cache .import_linter_cache

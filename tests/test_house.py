@@ -41,13 +41,14 @@ def test_no_file_names_a_path_of_one_machine(tracked_lines):
     assert found(MACHINE_PATH, tracked_lines) == []
 
 
-def test_lock_is_pins_and_hashes_only():
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-serve.lock"])
+def test_lock_is_pins_and_hashes_only(lock):
     """An index or link line would tie every installation to the machine that wrote the lock."""
     pin = re.compile(r"[a-z0-9][a-z0-9.-]*(\[[a-z0-9,-]+\])?==\S+( ; [^/\\]+)? \\")
     digest = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
     strange = [
         line
-        for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+        for line in (ROOT / lock).read_text("utf-8").splitlines()
         if not (pin.fullmatch(line) or digest.fullmatch(line))
     ]
     assert strange == []
