@@ -43,13 +43,30 @@ class Settings:
 
 PROFILES: Mapping[str, Settings] = {
     "smoke": Settings(
-        themes=24, environments=4, tasks=16, held_out=4, arena=3, targeted=6, rounds=1, sft_steps=60, grpo_steps=3,
-        round_sft_steps=20, round_grpo_steps=2, samples=2,
+        themes=24,
+        environments=4,
+        tasks=16,
+        held_out=4,
+        arena=3,
+        targeted=6,
+        rounds=1,
+        sft_steps=60,
+        grpo_steps=3,
+        round_sft_steps=20,
+        round_grpo_steps=2,
+        samples=2,
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=150, held_out=14, arena=12, targeted=80, sft_steps=4000, grpo_steps=60, round_sft_steps=600,
-        round_grpo_steps=30, control=True,
+        tasks=150,
+        held_out=14,
+        arena=12,
+        targeted=80,
+        sft_steps=4000,
+        grpo_steps=60,
+        round_sft_steps=600,
+        round_grpo_steps=30,
+        control=True,
     ),
 }
 

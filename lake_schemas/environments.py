@@ -22,6 +22,7 @@ TABLE = TableSpec(
         text("category", "first-level category", observed=True),
         integer("tables", "tables", observed=True),
         integer("tools", "tools", observed=True),
+        integer("tests", "passed tests of its tools", observed=True),
         integer("writing_tools", "tools that write", observed=True),
     ),
 )

@@ -45,7 +45,7 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the whole trace of an error.")
 @click.version_option(package_name="agent-world")
 def cli(debug: bool) -> None:
-    """Agent-World: environments from real data, verifiable tasks, and policies trained on them in rounds.
+    r"""Agent-World: environments from real data, verifiable tasks, and policies trained on them in rounds.
 
     \b
     Start here:
