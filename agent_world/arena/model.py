@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 FailureLabel = Literal[
-    "wrong_tool", "wrong_argument", "missing_step", "early_stop", "loop", "bad_format", "wrong_final_state",
-    "wrong_answer", "infra",
+    "wrong_tool",
+    "wrong_argument",
+    "missing_step",
+    "early_stop",
+    "loop",
+    "bad_format",
+    "wrong_final_state",
+    "wrong_answer",
+    "infra",
 ]
 
 

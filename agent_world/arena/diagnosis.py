@@ -1,0 +1,182 @@
+"""Diagnosis `delta`: from failed traces to the ranked weak set `W` and a guideline for each of its environments.
+
+Source: method.md 7. What the paper asks of a model with an interpreter is done here by rules over typed failures, so
+that it is the same on every machine and can be scored on planted faults (scoring.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_world.arena.labels import Failure, label_failure
+from agent_world.arena.model import Diagnosis, FailureLabel, Guideline, Weakness
+from agent_world.environments.model import Environment
+from agent_world.rollouts.model import Trajectory
+from agent_world.tasks.model import Task
+
+FAILURE_FLOOR = 0.1
+"""An environment is weak only when its failure rate is above this with confidence."""
+
+_SHARE_TO_NAME = 0.25
+"""A tool, edge or pattern is named in a guideline when it takes at least this share of the failures."""
+
+_FEW_SHAPES = 6
+"""Fewer distinct plan shapes than this in training means that the database gives too little variety."""
+
+ABILITIES: Mapping[FailureLabel, str] = {
+    "wrong_tool": "choosing the tool that the request needs",
+    "wrong_argument": "passing the right value to a tool",
+    "missing_step": "making every step that the request needs",
+    "early_stop": "going on until everything asked for is done",
+    "loop": "moving on after a result instead of asking again",
+    "bad_format": "giving calls and answers in the right form",
+    "wrong_final_state": "changing exactly what was asked and nothing else",
+    "wrong_answer": "reporting what the tools returned",
+    "infra": "nothing: the harness failed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One judged episode of the arena with its task."""
+
+    trajectory: Trajectory
+    task: Task
+    environment: str
+
+
+def wilson(passes: int, samples: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % Wilson interval of a rate; (0, 1) without samples."""
+    if not samples:
+        return 0.0, 1.0
+    rate = passes / samples
+    centre = (rate + z * z / (2 * samples)) / (1 + z * z / samples)
+    half = z * ((rate * (1 - rate) + z * z / (4 * samples)) / samples) ** 0.5 / (1 + z * z / samples)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def diagnose(
+    attempts: Sequence[Attempt],
+    *,
+    round: int,
+    policy_version: str,
+    environments: Mapping[str, Environment],
+    categories: Mapping[str, str],
+    training_shapes: Mapping[str, int],
+) -> Diagnosis:
+    """Rank the weak environments of one arena round and say what each should practise.
+
+    Args:
+        attempts: every judged episode of the round; harness errors are counted as such and never as weakness.
+        round: the round diagnosed.
+        policy_version: the policy that made the attempts.
+        environments: metadata by environment key.
+        categories: environment key to first-level category.
+        training_shapes: distinct plan shapes in the training tasks, by environment key.
+    """
+    by_environment: dict[str, list[tuple[Attempt, Failure | None]]] = defaultdict(list)
+    for attempt in attempts:
+        by_environment[attempt.environment].append((attempt, label_failure(attempt.trajectory, attempt.task)))
+    weak, guidelines, errors = [], [], {}
+    for key, judged in sorted(by_environment.items()):
+        errors[key] = dict(sorted(Counter(failure.label for _, failure in judged if failure).items()))
+        weakness = _weakness(key, categories.get(key, ""), judged)
+        if weakness:
+            weak.append(weakness)
+            guidelines.append(_guideline(key, judged, environments[key], training_shapes.get(key, 0)))
+    order = sorted(range(len(weak)), key=lambda i: (-weak[i].severity, weak[i].environment))
+    ranked = tuple(weak[i] for i in order)
+    return Diagnosis(
+        round=round,
+        policy_version=policy_version,
+        weak=ranked,
+        guidelines=tuple(guidelines[i] for i in order),
+        errors={**errors, **_by_category(by_environment, categories)},
+        summary=_summary(ranked, len(by_environment)),
+    )
+
+
+def _weakness(key: str, category: str, judged: Sequence[tuple[Attempt, Failure | None]]) -> Weakness | None:
+    counted = [failure for _, failure in judged if failure is None or failure.label != "infra"]
+    passes = sum(failure is None for failure in counted)
+    low, high = wilson(passes, len(counted))
+    if not counted or 1 - high <= FAILURE_FLOOR:
+        return None
+    labels = Counter(failure.label for failure in counted if failure)
+    return Weakness(
+        environment=key,
+        category=category,
+        pass_rate=passes / len(counted),
+        low=low,
+        high=high,
+        samples=len(counted),
+        labels=dict(labels.most_common()),
+        severity=round(1 - high, 6),
+    )
+
+
+def _guideline(
+    key: str, judged: Sequence[tuple[Attempt, Failure | None]], environment: Environment, shapes: int
+) -> Guideline:
+    failed = [(attempt, failure) for attempt, failure in judged if failure and failure.label != "infra"]
+    label = Counter(failure.label for _, failure in failed).most_common(1)[0][0]
+    tools = _named(failure.missed for _, failure in failed)
+    edges = _named((f.after, f.missed) if f.after and f.missed else None for _, f in failed)
+    known = {tool.name: tool for tool in environment.tools}
+    patterns = _named(known[f.missed].pattern if f.missed in known else None for _, f in failed)
+    kinds = _named(attempt.task.kind for attempt, _ in failed)
+    calls = sorted(attempt.task.knobs.calls for attempt, _ in failed)
+    writing = sum(attempt.task.writes for attempt, _ in failed) / len(failed)
+    writes = True if writing > 0.75 else False if writing < 0.25 else None
+    enrich = shapes < _FEW_SHAPES
+    return Guideline(
+        environment=key,
+        ability=label,
+        tools=tools,
+        edges=edges,
+        patterns=patterns,
+        writes=writes,
+        kinds=kinds if len(kinds) == 1 else (),
+        knobs={"calls": (float(calls[len(calls) // 10]), float(calls[-1 - len(calls) // 10]))},
+        enrich=enrich,
+        text=_text(environment.title, label, tools, calls, enrich),
+    )
+
+
+def _named(items: Iterable[Any]) -> tuple[Any, ...]:
+    """Items that take a fair share of the failures, most frequent first; None is counted but never named."""
+    counts = Counter(items)
+    total = sum(counts.values())
+    return tuple(
+        item
+        for item, n in sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))
+        if item is not None and n >= _SHARE_TO_NAME * total
+    )
+
+
+def _by_category(
+    by_environment: Mapping[str, Sequence[tuple[Attempt, Failure | None]]], categories: Mapping[str, str]
+) -> dict[str, dict[str, int]]:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for key, judged in by_environment.items():
+        counts[f"category:{categories.get(key, '')}"].update(failure.label for _, failure in judged if failure)
+    return {category: dict(sorted(count.items())) for category, count in sorted(counts.items())}
+
+
+def _text(title: str, label: FailureLabel, tools: Sequence[str], calls: Sequence[int], enrich: bool) -> str:
+    at = f" at {', '.join(tools)}" if tools else ""
+    more = " Enrich the database first: training knows few different plans here." if enrich else ""
+    return f"{title}: practise {ABILITIES[label]}{at}, in tasks of {calls[0]} to {calls[-1]} calls.{more}"
+
+
+def _summary(weak: Sequence[Weakness], tested: int) -> str:
+    if not weak:
+        return f"No weak environment among {tested} tested."
+    worst = weak[0]
+    return (
+        f"{len(weak)} of {tested} environments are weak; the weakest is {worst.environment} with a pass rate of "
+        f"{worst.pass_rate:.2f} [{worst.low:.2f}, {worst.high:.2f}] over {worst.samples} samples."
+    )
