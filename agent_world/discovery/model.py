@@ -1,0 +1,78 @@
+"""What discovery passes around: themes, raw tables as they were found, and items set aside with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agent_world.environments.model import Database, Source
+from agent_world.identity import Digest
+
+ThemeSource = Literal["M1", "M2", "M3"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """A seed topic with its source document (method.md 1): an MCP server, a tool documentation or a PRD.
+
+    `tools` are definitions as found: name, description, input_schema (and output_schema where one was given), `$ref`
+    kept. `nouns` and `verbs` are the entity words and the non-CRUD action words of the document. `sha256` is of the
+    source document.
+    """
+
+    theme_id: str
+    source: ThemeSource
+    origin: str
+    title: str
+    description: str
+    tools: tuple[Mapping[str, Any], ...]
+    nouns: tuple[str, ...]
+    verbs: tuple[str, ...]
+    licence: str
+    sha256: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """An item that could not be used, with its raw bytes: `reason` is typed, `detail` says where and why."""
+
+    stage: str
+    item: str
+    reason: str
+    detail: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawTable:
+    """A table as a source file holds it: every cell is text or null, nothing is typed yet.
+
+    `total` is the number of rows in the source; `rows` may be an evenly spaced sample of them. `declared_key` and
+    `declared_links` (column, parent table, parent column) come from the source's own schema, where it has one.
+    """
+
+    name: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    total: int
+    source: Source
+    declared_key: tuple[str, ...] = ()
+    declared_links: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mined:
+    """What mining made of a theme: a database, its files, and the evidence for the choice of its data."""
+
+    database: Database
+    files: Mapping[str, bytes]
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Why a theme gets no database: `reason` is typed, `evidence` holds the best candidates and their figures."""
+
+    reason: Literal["no_data", "weak_evidence", "too_few_tables", "same_data"]
+    evidence: Mapping[str, Any]

@@ -1,0 +1,332 @@
+"""Files to raw tables, text first: nothing is typed while reading, so that "NA", "0501" and long ids survive.
+
+A row or file that cannot be read is quarantined with its reason; its neighbours go on (notes/hard-inputs.md B).
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import re
+import sqlite3
+import tarfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from xml.etree import ElementTree
+
+from agent_world.discovery.model import Quarantined, RawTable
+from agent_world.discovery.records import MIN_RECORDS, Records, as_table, cell, records_of_json, records_of_xml
+from agent_world.environments.model import Source
+from agent_world.identity import sha256
+
+READ_ROWS = 60_000
+"""Rows kept of one table; a longer one is read as an evenly spaced sample."""
+
+_TEXT_SUFFIXES = {".csv", ".tab", ".tsv"}
+READABLE = {*_TEXT_SUFFIXES, ".json", ".jsonl", ".parquet", ".db", ".sqlite", ".xml"}
+_PACKED = {".gz", ".bz2", ".zip", ".tgz"}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_SHORT_ROWS_ARE_STYLE = 0.05
+_MAX_CELL = 4_000
+
+csv.field_size_limit(10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one file gave: its tables and what had to be left out."""
+
+    tables: tuple[RawTable, ...] = ()
+    faults: tuple[Quarantined, ...] = ()
+
+
+def is_readable(path: str) -> bool:
+    """Whether the suffix of `path` (packed or not) is one that `read_file` understands."""
+    return _suffixes(path)[0] in READABLE or path.endswith(".tar.gz")
+
+
+def read_file(path: str, data: bytes, source: Source) -> Reading:
+    """The tables of a file of any readable kind; archives are opened. A fault never raises, it is quarantined."""
+    try:
+        members = list(_unpack(path, data))
+    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
+        return Reading(faults=(_fault(source, "broken_archive", str(error), data),))
+    readings = []
+    for member, content in members:
+        member_source = source if member == path else replace(source, file=f"{source.file}!{member}")
+        if len(members) > 1 or member != path:
+            member_source = replace(member_source, sha256=sha256(content))
+        readings.append(_read_member(member, content, member_source))
+    return Reading(
+        tables=tuple(table for reading in readings for table in reading.tables),
+        faults=tuple(fault for reading in readings for fault in reading.faults),
+    )
+
+
+def tables_of_records(records: Records, source: Source) -> tuple[RawTable, ...]:
+    """Raw tables of record lists."""
+    tables = []
+    for name, rows in records.items():
+        header, cells = as_table(spread(rows, READ_ROWS))
+        tables.append(RawTable(name=name, header=header, rows=tuple(cells), total=len(rows), source=source))
+    return tuple(tables)
+
+
+def spread(rows: Sequence, limit: int) -> Sequence:
+    """At most `limit` rows at even distances, the first one included."""
+    if len(rows) <= limit:
+        return rows
+    return [rows[index * len(rows) // limit] for index in range(limit)]
+
+
+def read_csv(name: str, data: bytes, source: Source) -> Reading:
+    """A delimited text file: encoding, dialect and header are detected; ragged rows are quarantined.
+
+    Rows that only lack trailing cells are the style of the file when they are many, and are padded.
+    """
+    text = _decode(data)
+    comment, lines = _strip_comments(text)
+    if not lines:
+        return Reading(faults=(_fault(source, "empty", "no rows", data),))
+    delimiter = _delimiter(lines, "\t" if name.endswith((".tab", ".tsv")) else ",")
+    rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter) if row]
+    header, body = _header(rows, comment.split(delimiter) if comment else None)
+    width = len(header)
+    if width < 2 or len(body) < MIN_RECORDS:
+        return Reading(faults=(_fault(source, "not_a_table", f"{width} columns, {len(body)} rows", data),))
+    short = sum(len(row) < width for row in body) / len(body) >= _SHORT_ROWS_ARE_STYLE
+    if sum(len(row) != width for row in body) > 0.2 * len(body) and not short:
+        return Reading(faults=(_fault(source, "ragged_file", f"most rows do not have {width} cells", data),))
+    faults, kept = [], []
+    for number, row in enumerate(body, 2):
+        if len(row) == width or (short and len(row) < width):
+            kept.append((*(cell(value) for value in row), *(None for _ in range(width - len(row)))))
+        else:
+            detail = f"row {number} has {len(row)} cells, the header has {width}"
+            faults.append(_fault(source, "ragged_row", detail, delimiter.join(row).encode()))
+    table = RawTable(name=_stem(name), header=header, rows=tuple(spread(kept, READ_ROWS)), total=len(kept), source=source)
+    return Reading(tables=(table,), faults=tuple(faults))
+
+
+def read_sqlite(data: bytes, source: Source) -> Reading:
+    """Every table of a SQLite file, with the keys that its schema declares."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(data)
+        names = [row[0] for row in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")]
+        tables = [_sqlite_table(connection, name, source) for name in names]
+    except sqlite3.DatabaseError as error:
+        return Reading(faults=(_fault(source, "broken_sqlite", str(error), data[:4096]),))
+    finally:
+        connection.close()
+    return Reading(tables=tuple(table for table in tables if table.total >= MIN_RECORDS))
+
+
+def _sqlite_table(connection: sqlite3.Connection, name: str, source: Source) -> RawTable:
+    quoted = '"' + name.replace('"', '""') + '"'
+    info = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
+    total = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
+    step = max(1, -(-total // READ_ROWS))
+    where = f"WHERE rowid % {step} = 1" if step > 1 else ""
+    rows = tuple(
+        tuple(None if isinstance(value, bytes) else cell(value) for value in row)
+        for row in connection.execute(f"SELECT * FROM {quoted} {where} LIMIT {READ_ROWS}")
+    )
+    links = connection.execute(f"PRAGMA foreign_key_list({quoted})").fetchall()
+    by_constraint = Counter(link[0] for link in links)
+    return RawTable(
+        name=name, header=tuple(row[1] for row in info), rows=rows, total=total, source=source,
+        declared_key=tuple(row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]),
+        declared_links=tuple(
+            (link[3], link[2], link[4] or "") for link in links if by_constraint[link[0]] == 1
+        ),
+    )
+
+
+def read_parquet(name: str, data: bytes, source: Source) -> Reading:
+    """A Parquet file as text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowInvalid, OSError) as error:
+        return Reading(faults=(_fault(source, "broken_parquet", str(error), data[:4096]),))
+    total = table.num_rows
+    if total > READ_ROWS:
+        table = table.take([index * total // READ_ROWS for index in range(READ_ROWS)])
+    columns = [[cell(value) for value in column.to_pylist()] for column in table.columns]
+    rows = tuple(zip(*columns, strict=True))
+    raw = RawTable(name=_stem(name), header=tuple(table.column_names), rows=rows, total=total, source=source)
+    return Reading(tables=(raw,) if total >= MIN_RECORDS else ())
+
+
+def read_json(name: str, data: bytes, source: Source) -> Reading:
+    """A JSON document, or JSON lines by content whatever the name says; a broken line is quarantined."""
+    text = _decode(data)
+    try:
+        return Reading(tables=tables_of_records(records_of_json(json.loads(text), _stem(name)), source))
+    except json.JSONDecodeError as error:
+        whole_error = str(error)
+    except RecursionError:
+        return Reading(faults=(_fault(source, "nested_too_deep", "deeper than the parser allows", data[:4096]),))
+    records, faults = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            faults.append(_fault(source, "broken_json_line", f"line {number}: {error}", line.encode()))
+    if len(faults) > len(records):
+        return Reading(faults=(_fault(source, "broken_json", whole_error, data[:4096]),))
+    return Reading(
+        tables=tables_of_records(records_of_json(records, _stem(name)), source), faults=tuple(faults))
+
+
+def read_xml(data: bytes, source: Source) -> Reading:
+    """Repeated elements of an XML file as tables."""
+    try:
+        return Reading(tables=tables_of_records(records_of_xml(data), source))
+    except ElementTree.ParseError as error:
+        return Reading(faults=(_fault(source, "broken_xml", str(error), data[:4096]),))
+
+
+def _read_member(path: str, data: bytes, source: Source) -> Reading:
+    suffix = PurePosixPath(path.lower()).suffix
+    if suffix in _TEXT_SUFFIXES:
+        return read_csv(path, data, source)
+    if suffix in {".db", ".sqlite"}:
+        return read_sqlite(data, source)
+    if suffix == ".parquet":
+        return read_parquet(path, data, source)
+    if suffix == ".xml":
+        return read_xml(data, source)
+    return read_json(path, data, source)
+
+
+def _unpack(path: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    lower = path.lower()
+    if lower.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            for entry in archive:
+                name = PurePosixPath(entry.name)
+                hidden = any(part.startswith("._") for part in name.parts)
+                if entry.isfile() and not hidden and _suffixes(entry.name)[0] in READABLE:
+                    yield from _unpack(entry.name, archive.extractfile(entry).read())
+    elif lower.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in sorted(archive.namelist()):
+                if not name.startswith("__MACOSX") and _suffixes(name)[0] in READABLE:
+                    yield from _unpack(name, archive.read(name))
+    elif lower.endswith(".gz"):
+        yield from _unpack(path[:-3], gzip.decompress(data))
+    elif lower.endswith(".bz2"):
+        yield from _unpack(path[:-4], bz2.decompress(data))
+    else:
+        yield path, data
+
+
+def _suffixes(path: str) -> tuple[str, str]:
+    """The suffix that says what the content is, and the one of the packing around it ("" for none)."""
+    pure = PurePosixPath(path.lower())
+    if pure.suffix in _PACKED:
+        inner = PurePosixPath(pure.stem).suffix
+        return (inner or (".csv" if pure.suffix == ".zip" else "")), pure.suffix
+    return pure.suffix, ""
+
+
+def _stem(path: str) -> str:
+    return PurePosixPath(path).name.split(".")[0]
+
+
+def _decode(data: bytes) -> str:
+    for encoding in ("utf-8-sig", "cp1252", "latin-1"):
+        try:
+            return data.decode(encoding).replace("\0", "")
+        except UnicodeDecodeError:
+            continue
+    raise AssertionError("latin-1 decodes any bytes")
+
+
+def _strip_comments(text: str) -> tuple[str | None, list[str]]:
+    """The last comment line before the data when it names columns, and the lines that are not comments."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # splitlines() would also cut at U+2028
+    start = next((number for number, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    comment = lines[start - 1].lstrip("#").strip() if start and lines[start - 1].startswith("#") else None
+    if comment and not any(mark in comment for mark in "\t,;|"):
+        comment = None
+    return comment, lines if start == 0 else [line for line in lines[start:] if not line.startswith("#")]
+
+
+def _delimiter(lines: Sequence[str], default: str) -> str:
+    sample = [line for line in lines[:200] if line]
+    counts = {mark: [line.count(mark) for line in sample] for mark in "\t,;|"}
+    if counts[default] and min(counts[default][:20]) > 0:
+        return default
+    return max(counts, key=lambda mark: (min(counts[mark], default=0), mark == default))
+
+
+def _header(rows: list[list[str]], comment: list[str] | None) -> tuple[tuple[str, ...], list[list[str]]]:
+    first = rows[0]
+    if comment and len(comment) >= max(2, min(len(row) for row in rows[:50])):
+        return unique_names(comment), rows
+    if any(_NUMBER.fullmatch(value.strip()) for value in first):
+        return unique_names([""] * len(first)), rows
+    return unique_names(first), rows[1:]
+
+
+def unique_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names as found, empty ones numbered, repeated ones told apart by a number."""
+    seen: Counter[str] = Counter()
+    unique = []
+    for position, name in enumerate(names, 1):
+        base = name.strip() or f"column {position}"
+        seen[base.lower()] += 1
+        unique.append(base if seen[base.lower()] == 1 else f"{base} {seen[base.lower()]}")
+    return tuple(unique)
+
+
+def _fault(source: Source, reason: str, detail: str, raw: bytes) -> Quarantined:
+    return Quarantined(stage="corpus", item=f"{source.package}:{source.file}", reason=reason, detail=detail,
+                       raw=raw[:65536])
+
+
+def union_of_siblings(tables: Sequence[RawTable]) -> tuple[RawTable, ...]:
+    """Tables with one header from one folder become one table, told apart by a column with the file's name."""
+    families: dict[tuple[str, tuple[str, ...]], list[RawTable]] = {}
+    for table in tables:
+        families.setdefault((str(PurePosixPath(table.source.file).parent), table.header), []).append(table)
+    merged = []
+    for (folder, header), members in families.items():
+        files = {member.source.file for member in members}
+        if len(members) < 4 or len(files) < len(members):
+            merged.extend(members)
+            continue
+        rows = [(*row, _stem(member.source.file)) for member in members for row in member.rows]
+        source = replace(members[0].source, file=folder,
+                         sha256=sha256("".join(member.source.sha256 for member in members)))
+        merged.append(RawTable(
+            name=PurePosixPath(folder).name, header=(*header, "part"), rows=tuple(spread(rows, READ_ROWS)),
+            total=len(rows), source=source))
+    return tuple(merged)
+
+
+def records_by_file(documents: Mapping[str, bytes], name: str) -> Records:
+    """One record a file, for folders that hold one JSON map a thing."""
+    rows = []
+    for path in sorted(documents):
+        try:
+            value = json.loads(_decode(documents[path]))
+        except json.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            rows.append(value)
+    return records_of_json(rows, name) if len(rows) >= MIN_RECORDS else {}
