@@ -76,7 +76,8 @@ class Page:
         return (
             f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(self.title)}</title>"
             f'<meta name=viewport content="width=device-width"><style>{_STYLE}</style></head><body>'
-            f"<h1>{escape(self.title)}</h1><p class=note>{escape(self.subtitle)}</p><nav>{links}</nav>{body}</body></html>"
+            f"<h1>{escape(self.title)}</h1><p class=note>{escape(self.subtitle)}</p><nav>{links}</nav>"
+            f"{body}</body></html>"
         )
 
     def _add(self, part: str) -> None:
