@@ -1,0 +1,169 @@
+"""A lake that knows what its artifacts are: environments to open sessions in, tasks to attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_world.codec import decode, encode
+from agent_world.environments.model import Database, Environment, Tool
+from agent_world.identity import VersionId, artifact_id_of
+from agent_world.lake.lake import Lake, open_lake
+from agent_world.rollouts.model import Trajectory
+from agent_world.tasks.model import Task
+
+if TYPE_CHECKING:
+    from agent_world.lake.batch import Batch
+    from agent_world.rollouts.episode import Episode
+    from agent_world.sandbox import Sandbox
+
+Parents = Sequence[tuple[VersionId, str]]
+
+
+def open(uri: str | Path = "lake", *, create: bool = False) -> World:
+    """Open the lake at a directory or ``s3://`` URI; an empty one is made there with `create`.
+
+    Raises:
+        NotALakeError: something else is there, or nothing and `create` is off.
+    """
+    return World(open_lake(uri, create=create).storage)
+
+
+class World(Lake):
+    """A lake with typed access to environments, tasks and trajectories."""
+
+    @cached_property
+    def _environments(self) -> dict[VersionId, Environment]:
+        return {}
+
+    def environment(self, ref: str) -> Environment:
+        """The environment that `ref` means: a version, an environment key, or a unique start of either.
+
+        Raises:
+            NotFoundError: nothing, or more than one thing, is called `ref`.
+        """
+        version = self.resolve("environment", ref)
+        if version not in self._environments:
+            payload = self.payload(version)
+            database = VersionId(payload["database_version"])
+            tools = tuple(VersionId(tool) for tool in payload["tool_versions"])
+            self._environments[version] = Environment(
+                environment_id=payload["environment_id"],
+                version=version,
+                title=payload["title"],
+                description=payload["description"],
+                theme=VersionId(payload["theme"]),
+                database=decode(Database, self.payload(database)),
+                database_version=database,
+                tools=tuple(decode(Tool, self.payload(tool)) for tool in tools),
+                tool_versions=tools,
+                files=self.files(database),
+                runtime=payload["runtime"],
+                state_format=payload["state_format"],
+            )
+        return self._environments[version]
+
+    def environments(self) -> list[Environment]:
+        """Every accepted environment in its current version, by key."""
+        keys = sorted(row["artifact_id"] for row in self.read("environments", where={"state": "created"}))
+        return [self.environment(key) for key in keys]
+
+    def task(self, ref: str) -> BoundTask:
+        """The task that `ref` means, bound to its pinned environments.
+
+        Raises:
+            NotFoundError: nothing, or more than one thing, is called `ref`.
+        """
+        version = self.resolve("task", ref)
+        task = decode(Task, self.payload(version))
+        return BoundTask(version=version, task=task, environment=self.environment(task.environments[0]))
+
+    def trajectory(self, version: VersionId) -> Trajectory:
+        """A recorded episode.
+
+        Raises:
+            NotFoundError: no such version.
+        """
+        payload = self.payload(version)
+        names = (field.name for field in fields(Trajectory))
+        return decode(
+            Trajectory, {"trajectory_id": artifact_id_of(version), **{n: payload[n] for n in names if n in payload}}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundTask:
+    """A task with what it pins. `episode` opens what a policy gets, and nothing else."""
+
+    version: VersionId
+    task: Task
+    environment: Environment
+
+    def episode(self, seed: int = 0, *, sandbox: Sandbox | None = None) -> Episode:
+        """A live episode; use it with `with`."""
+        from agent_world.rollouts.episode import Episode
+
+        return Episode(self.task, self.environment, seed=seed, sandbox=sandbox)
+
+
+def save_database(batch: Batch, database: Database, files: dict[str, bytes], parents: Parents) -> VersionId:
+    """A database version: its logical digest is its identity, the bytes are transport."""
+    return batch.create(
+        "database", database.database_id, encode(database), parents=parents, files=files, blob_in_identity=False
+    )
+
+
+def save_environment(
+    batch: Batch,
+    *,
+    environment_id: str,
+    title: str,
+    description: str,
+    theme: VersionId,
+    database: VersionId,
+    tools: Sequence[VersionId],
+) -> VersionId:
+    """An accepted environment: a title and the pins of its parts."""
+    payload = {
+        "environment_id": environment_id,
+        "title": title,
+        "description": description,
+        "theme": theme,
+        "database_version": database,
+        "tool_versions": sorted(tools),
+        "runtime": "python-function",
+        "state_format": "sqlite+files",
+    }
+    parents = [(theme, "theme"), (database, "database"), *((tool, "tool") for tool in sorted(tools))]
+    return batch.create("environment", environment_id, payload, parents=parents)
+
+
+def save_task(batch: Batch, task: Task) -> VersionId:
+    """A task, accepted or not; its verdict is observed apart."""
+    return batch.create("task", task.task_id, encode(task), parents=[(e, "environment") for e in task.environments])
+
+
+def save_trajectory(
+    batch: Batch, trajectory: Trajectory, *, purpose: str, round: int, parents: Parents = ()
+) -> VersionId:
+    """An episode with its task and environment as parents; `parents` may add the policy."""
+    record: dict[str, Any] = encode(trajectory)
+    payload = {
+        "task": trajectory.task,
+        "environment": trajectory.environment,
+        "policy": trajectory.policy,
+        "policy_version": trajectory.policy_version,
+        "sample": trajectory.sample,
+        "seed": trajectory.seed,
+        "steps": record["steps"],
+        "outcome": record["outcome"],
+        "final_digest": trajectory.final_digest,
+        "status": trajectory.outcome.status,
+        "purpose": purpose,
+        "round": round,
+    }
+    pinned = [(trajectory.task, "task"), (trajectory.environment, "environment"), *parents]
+    return batch.create("trajectory", trajectory.trajectory_id, payload, parents=pinned)
