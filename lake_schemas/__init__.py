@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lake_schemas import (
+    batches,
     benchmark_results,
     blobs,
     checkpoints,
@@ -12,6 +13,7 @@ from lake_schemas import (
     edges,
     environments,
     evaluations,
+    events,
     gate_verdicts,
     quarantine,
     rewards,
@@ -27,12 +29,14 @@ from lake_schemas import (
     training_metrics,
     trajectories,
     trees,
+    versions,
 )
 from lake_schemas.base import ColumnSpec, TableSpec
 
 TABLES: dict[str, TableSpec] = {
     module.TABLE.name: module.TABLE
     for module in (
+        batches,
         benchmark_results,
         blobs,
         checkpoints,
@@ -57,8 +61,12 @@ TABLES: dict[str, TableSpec] = {
         training_metrics,
         trajectories,
         trees,
+        versions,
     )
 }
-"""Every projection of the lake by name; `events` itself is in agent_world/lake."""
+"""Every projection of the lake by name."""
 
-__all__ = ["TABLES", "ColumnSpec", "TableSpec"]
+EVENTS: TableSpec = events.TABLE
+"""The log that every projection is folded from."""
+
+__all__ = ["EVENTS", "TABLES", "ColumnSpec", "TableSpec"]

@@ -27,26 +27,32 @@ class ColumnSpec:
 
 
 def text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    """A text column."""
     return ColumnSpec(name=name, type=pa.string(), meaning=meaning, observed=observed)
 
 
 def integer(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    """A 64-bit integer column."""
     return ColumnSpec(name=name, type=pa.int64(), meaning=meaning, observed=observed)
 
 
 def real(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    """A 64-bit float column."""
     return ColumnSpec(name=name, type=pa.float64(), meaning=meaning, observed=observed)
 
 
 def boolean(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    """A yes/no column."""
     return ColumnSpec(name=name, type=pa.bool_(), meaning=meaning, observed=observed)
 
 
 def json_text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+    """A column of canonical JSON, decoded when rows are read."""
     return ColumnSpec(name=name, type=pa.string(), meaning=meaning, json=True, observed=observed)
 
 
 def moment(name: str, meaning: str) -> ColumnSpec:
+    """A point in time, in UTC."""
     return ColumnSpec(name=name, type=TIMESTAMP, meaning=meaning)
 
 
@@ -75,7 +81,7 @@ class TableSpec:
     """One table of the lake."""
 
     name: str
-    shape: Literal["artifact", "fact", "derived"]
+    shape: Literal["artifact", "fact", "derived", "log"]
     meaning: str
     columns: tuple[ColumnSpec, ...]
     key: tuple[str, ...]
@@ -84,8 +90,20 @@ class TableSpec:
 
     @property
     def all_columns(self) -> tuple[ColumnSpec, ...]:
-        standard = {"artifact": ARTIFACT_COLUMNS, "fact": FACT_COLUMNS, "derived": ()}[self.shape]
+        """The standard columns of this shape, then its own."""
+        standard = {"artifact": ARTIFACT_COLUMNS, "fact": FACT_COLUMNS, "derived": (), "log": ()}[self.shape]
         return (*standard, *self.columns)
+
+    def column(self, name: str) -> ColumnSpec:
+        """The column called `name`, standard columns included.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for column in self.all_columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{self.name}.{name}")
 
     @property
     def arrow(self) -> pa.Schema:
@@ -97,8 +115,24 @@ class TableSpec:
 
     def spark_ddl(self) -> str:
         """The column list of a Spark ``CREATE TABLE`` with the same names, types and comments."""
-        names = {pa.string(): "STRING", pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN",
-                 TIMESTAMP: "TIMESTAMP"}
         return ", ".join(
-            f"`{c.name}` {names[c.type]} COMMENT '{c.meaning.replace(chr(39), chr(39) * 2)}'" for c in self.all_columns
+            f"`{c.name}` {_spark_type(c.type)} COMMENT '{c.meaning.replace(chr(39), chr(39) * 2)}'"
+            for c in self.all_columns
         )
+
+
+_SPARK_TYPES = {
+    pa.string(): "STRING",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    TIMESTAMP: "TIMESTAMP",
+}
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in kind)}>"
+    return _SPARK_TYPES[kind]

@@ -1,0 +1,295 @@
+"""Projections folded from events: one object a table, fed with events in order, giving an Arrow table at any time.
+
+Feeding a table in many small steps gives the same table as feeding it at once: that is what `replay --verify` proves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_world.lake.rows import cell, extract
+from lake_schemas import TABLES, TableSpec
+
+FOLD = 1
+"""Version of the meaning of events; projections folded under another one are folded anew."""
+
+ReadBlob = Callable[[str], bytes]
+
+_ENVELOPE = ("content_hash", "derivation_hash", "blob_root", "run_id", "partition")
+
+
+class Fold(Protocol):
+    """One projection."""
+
+    spec: TableSpec
+    kept: int
+    """How many leading rows are as they were when the fold began or was last settled; rows behind them are new."""
+
+    def apply(self, events: pa.Table) -> None:
+        """Take the next events, in order."""
+        ...
+
+    def table(self) -> pa.Table:
+        """The projection as it stands."""
+        ...
+
+    def settle(self) -> None:
+        """Count all rows as kept from here on."""
+        ...
+
+
+def open_fold(name: str, base: pa.Table | None, read_blob: ReadBlob) -> Fold:
+    """The fold of table `name`, going on from `base` or from nothing."""
+    spec = TABLES[name]
+    if spec.shape == "artifact":
+        return _Artifacts(spec, base, read_blob)
+    if spec.shape == "fact":
+        return _Rows(spec, base, lambda events: _facts(spec, events, read_blob))
+    if name == "versions":
+        return _Versions(spec, base)
+    return _Rows(spec, base, _DERIVED[name])
+
+
+class _Appended:
+    """An Arrow table that grows by chunks."""
+
+    def __init__(self, schema: pa.Schema, base: pa.Table | None) -> None:
+        self._schema = schema
+        self._table = schema.empty_table() if base is None else base.select(schema.names).cast(schema)
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        more = pa.table({name: columns[name] for name in self._schema.names}, schema=self._schema)
+        self._table = pa.concat_tables([self._table, more])
+        if self._table.num_columns and self._table.column(0).num_chunks > 64:
+            self._table = self._table.combine_chunks()
+
+    def table(self) -> pa.Table:
+        return self._table
+
+
+class _Rows:
+    """A table that only grows, deduplicated by its key where events may repeat one."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None, rows: Callable[[pa.Table], Mapping[str, Any]]) -> None:
+        self.spec = spec
+        self._rows = rows
+        self._appended = _Appended(_plain(spec), base)
+        self._keys = None if spec.shape == "fact" else set(_tuples(self._appended.table(), spec.key))
+        self.kept = len(self._appended)
+
+    def apply(self, events: pa.Table) -> None:
+        more = pa.table(self._rows(events), schema=_plain(self.spec))
+        if self._keys is not None:
+            fresh = []
+            for place, key in enumerate(_tuples(more, self.spec.key)):
+                if key not in self._keys:
+                    self._keys.add(key)
+                    fresh.append(place)
+            more = more.take(fresh)
+        if more.num_rows:
+            self._appended.add({name: more.column(name) for name in more.column_names})
+
+    def table(self) -> pa.Table:
+        return self._appended.table()
+
+    def settle(self) -> None:
+        self.kept = len(self._appended)
+
+
+class _Artifacts:
+    """One row a version: what it is never changes; its state and its observed columns do."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None, read_blob: ReadBlob) -> None:
+        self.spec = spec
+        self._read_blob = read_blob
+        self._observed = {c.name: c for c in spec.columns if c.observed}
+        self._payload = [c for c in spec.columns if not c.observed]
+        self._changing = ["state", *self._observed]
+        fixed = [field for field in _plain(spec) if field.name not in self._changing]
+        self._fixed = _Appended(pa.schema(fixed), base)
+        self._cells: dict[str, list[Any]] = {
+            name: [] if base is None else base.column(name).to_pylist() for name in self._changing
+        }
+        rows = self._fixed.table().select(["version_id", "artifact_id"])
+        self._row = {version: row for row, version in enumerate(rows.column("version_id").to_pylist())}
+        self._artifacts: list[str] = rows.column("artifact_id").to_pylist()
+        self._revs: dict[str, int] = {}
+        self._current: dict[str, int] = {}
+        for row, artifact in enumerate(self._artifacts):
+            self._revs[artifact] = self._revs.get(artifact, 0) + 1
+            if self._cells["state"][row] == "created":
+                self._current[artifact] = row
+        self.kept = len(self._artifacts)
+        self._table: pa.Table | None = None
+
+    def apply(self, events: pa.Table) -> None:
+        mine = events.filter(pc.field("kind") == self.spec.kind)
+        if not mine.num_rows:
+            return
+        self._table = None
+        created: list[int] = []
+        revs: list[int] = []
+        names = ("event_type", "version_id", "artifact_id", "content_hash", "payload", "payload_blob")
+        columns = [mine.column(name).to_pylist() for name in names]
+        for place, (what, version, artifact, content, payload, blob) in enumerate(zip(*columns, strict=True)):
+            row = self._row.get(version)
+            if what == "created" and row is None:
+                created.append(place)
+                revs.append(self._create(version, artifact))
+            elif row is not None and (what == "created" or (what == "observed" and content is not None)):
+                self._make_current(artifact, row)
+            elif row is not None and what == "observed":
+                self._observe(row, _payload(payload, blob, self._read_blob))
+            elif row is not None and what == "retired":
+                self._change("state", row, "retired")
+                if self._current.get(artifact) == row:
+                    del self._current[artifact]
+        if created:
+            self._append(mine.take(created), revs)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            fixed = self._fixed.table()
+            changing = {name: self._cells[name] for name in self._changing}
+            self._table = pa.table(
+                {f.name: changing[f.name] if f.name in changing else fixed.column(f.name) for f in _plain(self.spec)},
+                schema=_plain(self.spec),
+            )
+        return self._table
+
+    def settle(self) -> None:
+        self.kept = len(self._artifacts)
+
+    def _create(self, version: str, artifact: str) -> int:
+        row = len(self._artifacts)
+        self._artifacts.append(artifact)
+        self._row[version] = row
+        for name in self._changing:
+            self._cells[name].append(None)
+        self._make_current(artifact, row)
+        self._revs[artifact] = self._revs.get(artifact, 0) + 1
+        return self._revs[artifact]
+
+    def _make_current(self, artifact: str, row: int) -> None:
+        """A version that was retired stays so, whoever makes its content again."""
+        if self._cells["state"][row] == "retired" or self._current.get(artifact) == row:
+            return
+        if artifact in self._current:
+            self._change("state", self._current[artifact], "superseded")
+        self._change("state", row, "created")
+        self._current[artifact] = row
+
+    def _observe(self, row: int, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            if name in self._observed:
+                self._change(name, row, cell(self._observed[name], value))
+
+    def _change(self, column: str, row: int, value: Any) -> None:
+        self._cells[column][row] = value
+        if row < self.kept:
+            self.kept = row
+
+    def _append(self, created: pa.Table, revs: Sequence[int]) -> None:
+        columns: dict[str, Any] = {name: created.column(name) for name in ("version_id", "artifact_id", *_ENVELOPE)}
+        columns["rev"] = pa.array(revs, type=pa.int64())
+        columns["created_at"] = created.column("ts")
+        self._fixed.add(columns | extract(self._payload, list(_payloads(created, self._read_blob))))
+
+
+class _Versions(_Rows):
+    """Every version of every kind; the only derived table that counts."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None) -> None:
+        super().__init__(spec, base, self._count)
+        self._revs: dict[tuple[str, str], int] = {}
+        for key in _tuples(self._appended.table(), ("kind", "artifact_id")):
+            self._revs[key] = self._revs.get(key, 0) + 1
+
+    def _count(self, events: pa.Table) -> Mapping[str, Any]:
+        created = events.filter(pc.field("event_type") == "created")
+        fresh, revs, seen = [], [], set()
+        for place, (version, kind, artifact) in enumerate(_tuples(created, ("version_id", "kind", "artifact_id"))):
+            if (version,) in (self._keys or ()) or version in seen:
+                continue
+            seen.add(version)
+            self._revs[kind, artifact] = self._revs.get((kind, artifact), 0) + 1
+            fresh.append(place)
+            revs.append(self._revs[kind, artifact])
+        created = created.take(fresh)
+        named = {field.name: created.column(field.name) for field in _plain(self.spec) if field.name != "rev"}
+        return {name: named.get(name, pa.array(revs, type=pa.int64())) for name in _plain(self.spec).names}
+
+
+def _facts(spec: TableSpec, events: pa.Table, read_blob: ReadBlob) -> Mapping[str, Any]:
+    mine = events.filter((pc.field("event_type") == "recorded") & (pc.field("kind") == spec.name))
+    envelope = {"event_id": mine.column("event_id"), "run_id": mine.column("run_id"), "recorded_at": mine.column("ts")}
+    return envelope | extract(spec.columns, list(_payloads(mine, read_blob)))
+
+
+def _edges(events: pa.Table) -> Mapping[str, Any]:
+    made = events.filter(pc.is_in(pc.field("event_type"), pa.array(["created", "observed"])))
+    triples = [
+        (child, parent["version_id"], parent["role"], run)
+        for child, parents, run in _tuples(made, ("version_id", "parents", "run_id"))
+        for parent in parents or ()
+    ]
+    return _columns(TABLES["edges"], triples)
+
+
+def _blobs(events: pa.Table) -> Mapping[str, Any]:
+    stored = events.filter(pc.field("event_type") == "stored")
+    return _columns(TABLES["blobs"], [place for row in _payloads(stored, None) for place in row["blobs"]])
+
+
+def _trees(events: pa.Table) -> Mapping[str, Any]:
+    listed = events.filter(pc.field("event_type") == "listed")
+    leaves = [(row["root"], *leaf) for row in _payloads(listed, None) for leaf in row["leaves"]]
+    return _columns(TABLES["trees"], leaves)
+
+
+def _batches(events: pa.Table) -> Mapping[str, Any]:
+    ends = events.filter(pc.field("event_type") == "committed")
+    counts = pa.array([payload["events"] for payload in _payloads(ends, None)], type=pa.int64())
+    named = {name: ends.column(name) for name in _plain(TABLES["batches"]).names if name in ends.column_names}
+    return named | {"events": counts, "committed_at": ends.column("ts")}
+
+
+_DERIVED: dict[str, Callable[[pa.Table], Mapping[str, Any]]] = {
+    "edges": _edges,
+    "blobs": _blobs,
+    "trees": _trees,
+    "batches": _batches,
+}
+
+
+def _payloads(events: pa.Table, read_blob: ReadBlob | None) -> Iterator[Mapping[str, Any]]:
+    for payload, blob in _tuples(events, ("payload", "payload_blob")):
+        yield _payload(payload, blob, read_blob)
+
+
+def _payload(payload: str | None, blob: str | None, read_blob: ReadBlob | None) -> Mapping[str, Any]:
+    if payload is None and blob is not None and read_blob is not None:
+        return json.loads(read_blob(blob))
+    return json.loads(payload or "{}")
+
+
+def _columns(spec: TableSpec, rows: Sequence[Sequence[Any]]) -> Mapping[str, Any]:
+    columns = list(zip(*rows, strict=True)) or [()] * len(spec.columns)
+    return {c.name: pa.array(values, type=c.type) for c, values in zip(spec.columns, columns, strict=True)}
+
+
+def _tuples(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+
+def _plain(spec: TableSpec) -> pa.Schema:
+    return pa.schema([pa.field(column.name, column.type) for column in spec.all_columns])
+

@@ -1,0 +1,252 @@
+"""The events table: the one append-only Delta table that is the truth, written only here and only by delta-rs.
+
+A commit is a compare-and-swap on the table version: its rows carry the version they must land at (`commit_version`),
+and delta-rs is told not to rebase. So the order of everything is in the rows, survives compaction, and a duplicate of
+a batch cannot slip in between the check and the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from agent_world.lake.errors import CommitError, DamagedError, blame_full_disk, is_disk_full
+from agent_world.lake.faults import reach
+from agent_world.lake.storage import Storage
+from lake_schemas import EVENTS
+
+FOLDER = "events"
+SCHEMA = pa.schema([pa.field(c.name, c.type) for c in EVENTS.all_columns])
+
+TABLE_OPTIONS = {
+    # History must outlive any pin: only gc removes files, and nothing removes log entries.
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.deletedFileRetentionDuration": "interval 3650 days",
+}
+_EVENTS_OPTIONS = {
+    **TABLE_OPTIONS,
+    "delta.appendOnly": "true",
+    # Payloads are long: statistics about them would fill the log with copies of them.
+    "delta.dataSkippingStatsColumns": "commit_version,position,event_type,kind,artifact_id,version_id,batch",
+}
+_CONFLICTS = 400  # races lost before giving up; each is another writer's progress
+_FAULTS = 6  # other failures of the store before giving up
+_COMPACT_AT = 64  # live files; the cost of a commit grows with them, not with the checkpoint interval
+_TAIL = 256  # commits followed one by one before a fresh load is cheaper
+
+
+class Commit(NamedTuple):
+    """A batch in the log. `fresh` is False when it had already been committed, by us or by somebody else."""
+
+    version: int
+    fresh: bool
+
+
+class _Chunk(NamedTuple):
+    after: int  # events with after < commit_version <= through, in order
+    through: int
+    events: pa.Table
+
+
+class EventLog:
+    """Reads and appends events; keeps what it has read. One object may be used from several threads."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._lock = threading.RLock()
+        self._table: DeltaTable | None = None
+        self._version = -1
+        self._chunks: list[_Chunk] = []
+        self._recent: dict[int, pa.Table] = {}
+
+    def create(self) -> None:
+        """Make the empty table unless it is there."""
+        with blame_full_disk(self._storage.uri, FOLDER):
+            try:
+                DeltaTable.create(
+                    self._storage.table_uri(FOLDER),
+                    SCHEMA,
+                    mode="ignore",
+                    configuration=_EVENTS_OPTIONS,
+                    storage_options=self._storage.options,
+                    description=EVENTS.meaning,
+                )
+            except CommitFailedError:
+                self._open()  # somebody else made it first
+
+    def version(self) -> int:
+        """The newest version, after a look at the store: one existence check when nothing happened."""
+        with self._lock:
+            if self._version < 0:
+                self._version = self._open().version()
+            while self._storage.exists(_log_key(self._version + 1)):
+                self._follow(self._version + 1)
+            return self._version
+
+    def read(self, after: int, through: int) -> pa.Table:
+        """Events with ``after < commit_version <= through``, in order."""
+        with self._lock:
+            self.version()
+            floor = self._chunks[0].after if self._chunks else self._version
+            if after < min(floor, through):
+                self._chunks.insert(0, _Chunk(after, floor, self._load(after, floor)))
+            parts = [_cut(chunk, after, through) for chunk in self._chunks if chunk.through > after]
+            return pa.concat_tables([SCHEMA.empty_table(), *parts])
+
+    def commit(self, version: int) -> pa.Table:
+        """The events of one commit."""
+        with self._lock:
+            for chunk in self._chunks:
+                if chunk.after < version <= chunk.through:
+                    return _cut(chunk, version - 1, version)
+            if version not in self._recent:
+                if len(self._recent) >= 32:
+                    self._recent.pop(next(iter(self._recent)))
+                events = self._entry(version)
+                self._recent[version] = self._load(version - 1, version) if events is None else events
+            return self._recent[version]
+
+    def commits(self) -> Iterator[Mapping[str, Any]]:
+        """Live data files with size, for maintenance and snapshots."""
+        with self._lock:
+            actions = pa.table(self._open().get_add_actions(flatten=True))
+            yield from actions.select(["path", "size_bytes"]).to_pylist()
+
+    def handle(self, version: int | None = None) -> DeltaTable:
+        """A fresh Delta handle, at `version` when given."""
+        return DeltaTable(self._storage.table_uri(FOLDER), version=version, storage_options=self._storage.options)
+
+    def committed(self, key: str) -> bool:
+        """Whether the batch `key` is in the log."""
+        with self._lock:
+            return self._open().transaction_version(key) is not None
+
+    def append(self, keys: Sequence[str], rows: Callable[[int], pa.Table]) -> Commit:
+        """Commit the rows that `rows` makes for the version they will land at, exactly once for `keys`.
+
+        The first of `keys` names the batch; all of them are marked as committed together. When the reply is lost,
+        the next attempt reads the mark back.
+
+        Raises:
+            CommitError: all attempts failed. DiskFullError: no space.
+        """
+        conflicts = faults = 0
+        while True:
+            with self._lock:
+                try:
+                    table = self._open()
+                    if table.transaction_version(keys[0]) is not None:
+                        return Commit(table.version(), fresh=False)
+                    version = table.version() + 1
+                    events = rows(version)
+                    reach("event_commit")
+                    self._write(table, keys, events)
+                    self._storage.sync(*self._files(version), _log_key(version))
+                    reach("after_event_commit")
+                    if self._version == version - 1:
+                        self._remember(version, events)
+                    self._compact(table)
+                    return Commit(version, fresh=True)
+                except (DeltaError, OSError) as error:
+                    self._table = None
+                    with blame_full_disk(self._storage.uri, f"batch {keys[0][:12]}"):
+                        if is_disk_full(error):
+                            raise
+                    conflict = isinstance(error, CommitFailedError)
+                    conflicts, faults = conflicts + conflict, faults + (not conflict)
+                    if conflicts >= _CONFLICTS or faults >= _FAULTS:
+                        raise CommitError(keys[0][:12], conflicts + faults, str(error)) from error
+            time.sleep(random.uniform(0, min(0.5, 0.005 * 2 ** min(conflicts + 4 * faults, 7))))
+
+    def _write(self, table: DeltaTable, keys: Sequence[str], events: pa.Table) -> None:
+        write_deltalake(
+            table,
+            events,
+            mode="append",
+            writer_properties=WriterProperties(compression="ZSTD", compression_level=1),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(key, 1) for key in keys],
+                max_commit_retries=0,  # a rebased commit would carry the wrong commit_version
+            ),
+        )
+
+    def _compact(self, table: DeltaTable) -> None:
+        if len(table.file_uris()) <= _COMPACT_AT:
+            return
+        try:
+            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
+            self._storage.sync(*self._files(table.version()), _log_key(table.version()))
+        except (DeltaError, OSError):
+            self._table = None  # another writer was faster, or the store is in trouble: the batch itself is safe
+
+    def _open(self) -> DeltaTable:
+        try:
+            if self._table is None:
+                self._table = self.handle()
+            else:
+                self._table.update_incremental()
+        except TableNotFoundError as error:
+            raise DamagedError(f"{self._storage.uri}/{FOLDER}", "there is no table") from error
+        return self._table
+
+    def _files(self, version: int) -> list[str]:
+        """Keys of the data files that came with `version`."""
+        entries = map(json.loads, self._storage.read(_log_key(version)).splitlines())
+        return [f"{FOLDER}/{unquote(entry['add']['path'])}" for entry in entries if "add" in entry]
+
+    def _entry(self, version: int) -> pa.Table | None:
+        """The events that came with `version`; None when the file has gone into a compacted one."""
+        try:
+            entries = [json.loads(line) for line in self._storage.read(_log_key(version)).splitlines()]
+            parts = [
+                pq.read_table(BytesIO(self._storage.read(f"{FOLDER}/{unquote(entry['add']['path'])}")))
+                for entry in entries
+                if entry.get("add", {}).get("dataChange")
+            ]
+        except FileNotFoundError:
+            return None
+        return pa.concat_tables([SCHEMA.empty_table(), *(part.cast(SCHEMA) for part in parts)])
+
+    def _follow(self, version: int) -> None:
+        events = self._entry(version)
+        self._remember(version, self._load(version - 1, version) if events is None else events)
+
+    def _remember(self, version: int, events: pa.Table) -> None:
+        """Add the events of the next version to what is known; many small chunks become one."""
+        self._chunks.append(_Chunk(version - 1, version, events))
+        self._version = version
+        if len(self._chunks) > _TAIL:
+            parts = pa.concat_tables([chunk.events for chunk in self._chunks]).combine_chunks()
+            self._chunks = [_Chunk(self._chunks[0].after, version, parts)]
+
+    def _load(self, after: int, through: int) -> pa.Table:
+        place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
+        try:
+            events = self.handle().to_pyarrow_dataset().to_table(filter=place)
+        except FileNotFoundError as error:
+            raise DamagedError(f"{self._storage.uri}/{FOLDER}", f"a data file is missing ({error})") from error
+        return events.cast(SCHEMA).sort_by([("commit_version", "ascending"), ("position", "ascending")])
+
+
+def _log_key(version: int) -> str:
+    return f"{FOLDER}/_delta_log/{version:020}.json"
+
+
+def _cut(chunk: _Chunk, after: int, through: int) -> pa.Table:
+    if after <= chunk.after and through >= chunk.through:
+        return chunk.events
+    place = pc.field("commit_version")
+    return chunk.events.filter((place > after) & (place <= through))
