@@ -25,7 +25,7 @@ from agent_world.discovery.records import MIN_RECORDS, Records, as_table, cell, 
 from agent_world.environments.model import Source
 from agent_world.identity import sha256
 
-READ_ROWS = 60_000
+READ_ROWS = 50_000
 """Rows kept of one table; a longer one is read as an evenly spaced sample."""
 
 _TEXT_SUFFIXES = {".csv", ".tab", ".tsv"}
@@ -57,12 +57,11 @@ def read_file(path: str, data: bytes, source: Source) -> Reading:
         members = list(_unpack(path, data))
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError) as error:
         return Reading(faults=(_fault(source, "broken_archive", str(error), data),))
+    archive = path.lower().endswith((".zip", ".tgz", ".tar.gz"))
     readings = []
     for member, content in members:
-        member_source = source if member == path else replace(source, file=f"{source.file}!{member}")
-        if len(members) > 1 or member != path:
-            member_source = replace(member_source, sha256=sha256(content))
-        readings.append(_read_member(member, content, member_source))
+        inside = replace(source, file=f"{source.file}!{member}", sha256=sha256(content)) if archive else source
+        readings.append(_read_member(member, content, inside))
     return Reading(
         tables=tuple(table for reading in readings for table in reading.tables),
         faults=tuple(fault for reading in readings for fault in reading.faults),
@@ -101,17 +100,16 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
     if width < 2 or len(body) < MIN_RECORDS:
         return Reading(faults=(_fault(source, "not_a_table", f"{width} columns, {len(body)} rows", data),))
     short = sum(len(row) < width for row in body) / len(body) >= _SHORT_ROWS_ARE_STYLE
-    if sum(len(row) != width for row in body) > 0.2 * len(body) and not short:
+    ragged = [(number, row) for number, row in enumerate(body, 2) if len(row) > width or (len(row) < width and not short)]
+    if len(ragged) > 0.2 * len(body):
         return Reading(faults=(_fault(source, "ragged_file", f"most rows do not have {width} cells", data),))
-    faults, kept = [], []
-    for number, row in enumerate(body, 2):
-        if len(row) == width or (short and len(row) < width):
-            kept.append((*(cell(value) for value in row), *(None for _ in range(width - len(row)))))
-        else:
-            detail = f"row {number} has {len(row)} cells, the header has {width}"
-            faults.append(_fault(source, "ragged_row", detail, delimiter.join(row).encode()))
-    table = RawTable(name=_stem(name), header=header, rows=tuple(spread(kept, READ_ROWS)), total=len(kept), source=source)
-    return Reading(tables=(table,), faults=tuple(faults))
+    kept = [row for row in body if len(row) == width or (short and len(row) < width)] if ragged else body
+    rows = tuple((*(value or None for value in row), *(None for _ in range(width - len(row))))
+                 for row in spread(kept, READ_ROWS))
+    faults = tuple(_fault(source, "ragged_row", f"row {number} has {len(row)} cells, the header has {width}",
+                          delimiter.join(row).encode()) for number, row in ragged)
+    table = RawTable(name=_stem(name), header=header, rows=rows, total=len(kept), source=source)
+    return Reading(tables=(table,), faults=faults)
 
 
 def read_sqlite(data: bytes, source: Source) -> Reading:
@@ -257,12 +255,11 @@ def _decode(data: bytes) -> str:
 
 
 def _strip_comments(text: str) -> tuple[str | None, list[str]]:
-    """The last comment line before the data when it names columns, and the lines that are not comments."""
+    """The last comment line before the data that can name columns, and the lines that are not comments."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # splitlines() would also cut at U+2028
     start = next((number for number, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
-    comment = lines[start - 1].lstrip("#").strip() if start and lines[start - 1].startswith("#") else None
-    if comment and not any(mark in comment for mark in "\t,;|"):
-        comment = None
+    marked = [line for line in lines[:start] if line.startswith("#") and any(mark in line for mark in "\t;|")]
+    comment = re.sub(r"\t+", "\t", marked[-1].lstrip("#").strip()) if marked else None
     return comment, lines if start == 0 else [line for line in lines[start:] if not line.startswith("#")]
 
 
