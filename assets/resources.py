@@ -1,0 +1,88 @@
+"""What assets are given: the lake, the settings of the run, the workers, the tracker, the training runner."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+
+import dagster as dg
+from pydantic import PrivateAttr
+
+from agent_world import world
+from agent_world.codec import decode, encode
+from agent_world.engine import Engine
+from agent_world.home import service_home
+from agent_world.identity import canonical_json, sha256
+from assets.settings import Settings
+from assets.tracking import Tracker
+
+
+class LakeResource(dg.ConfigurableResource):
+    """One lake, by URI; opened once in a process."""
+
+    uri: str
+    _world: world.World | None = PrivateAttr(default=None)
+
+    def open(self) -> world.World:
+        """The lake; an empty one is made at `uri` when nothing is there."""
+        if self._world is None:
+            self._world = world.open(self.uri, create=True)
+        return self._world
+
+
+class RunResource(dg.ConfigurableResource):
+    """The settings of the run as JSON text, so that Dagster's page shows and accepts them."""
+
+    settings_json: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> "RunResource":
+        """The resource that carries `settings`."""
+        return cls(settings_json=canonical_json(encode(settings)))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings, checked."""
+        return decode(Settings, json.loads(self.settings_json))
+
+
+class EngineResource(dg.ConfigurableResource):
+    """A pool of worker processes that lives as long as the run."""
+
+    workers: int = 0
+    _engine: Engine | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Dagster's hook before the first step."""
+        self._engine = Engine(self.workers or None)
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
+        """Dagster's hook after the last step: the workers end."""
+        self.engine.__exit__()
+
+    @property
+    def engine(self) -> Engine:
+        """The pool."""
+        if self._engine is None:
+            self._engine = Engine(self.workers or None)
+        return self._engine
+
+
+class TrackerResource(dg.ConfigurableResource):
+    """MLflow beside the lake: SQLite and a folder, or a server named by `uri`."""
+
+    lake_uri: str
+    settings_json: str
+    uri: str = ""
+
+    def open(self) -> Tracker:
+        """The tracker of this loop: the same lake and settings find the same runs again."""
+        home = service_home(self.lake_uri)
+        uri = self.uri or f"sqlite:///{home / 'mlflow.db'}"
+        return Tracker(uri, (home / "mlflow-artifacts").as_uri(), sha256(self.lake_uri + self.settings_json))
+
+
+def work_folder(lake_uri: str, name: str) -> Path:
+    """A folder of this machine for transient files of one stage."""
+    folder = service_home(lake_uri) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
