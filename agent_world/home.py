@@ -11,8 +11,8 @@ from agent_world.identity import sha256
 def service_home(lake_uri: str) -> Path:
     """The folder for Dagster's and MLflow's databases, training output and caches of one lake.
 
-    Beside a directory lake (``<lake>.services``), so that it goes where the lake goes; for a lake in object storage below
-    the user's data folder.
+    Beside a directory lake (``<lake>.services``), so that it goes where the lake goes; for a lake in object storage
+    below the user's data folder.
     """
     if "://" in lake_uri:
         base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import dagster as dg
@@ -52,7 +53,7 @@ def map_jobs(
     stage: str,
     jobs: Sequence[Job[Item]],
     work: Callable[[Item], Result],
-    save: Callable[[Batch, Item, Result], None],
+    save: Callable[[Item, Result, Batch], None],
 ) -> list[str]:
     """Work on every job that is not committed yet, in parallel; commit each as it comes, in order.
 
@@ -70,8 +71,7 @@ def map_jobs(
             context.log.error(f"{stage} {job.partition}: {done.failure.error}\n{done.failure.trace}")
             progress.fail(job.partition, done.failure.error)
             continue
-        result = done.result
-        commit(world, stage, job.partition, job.derivation, context.run_id, lambda batch: save(batch, job.item, result))
+        commit(world, stage, job.partition, job.derivation, context.run_id, partial(save, job.item, done.result))
         progress.advance(job.partition, time.process_time() - started)
     progress.close()
     return failed
