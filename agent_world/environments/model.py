@@ -150,8 +150,19 @@ class Meaning:
     """
 
     kind: Literal[
-        "key", "label", "filter", "threshold", "quantity", "text", "page", "order", "status", "minted", "count",
-        "aggregate", "value",
+        "key",
+        "label",
+        "filter",
+        "threshold",
+        "quantity",
+        "text",
+        "page",
+        "order",
+        "status",
+        "minted",
+        "count",
+        "aggregate",
+        "value",
     ]
     table: str | None = None
     column: str | None = None

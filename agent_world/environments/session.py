@@ -1,0 +1,131 @@
+"""A live episode's environment: a private copy of `D`, fresh tool state, a virtual clock and seeded ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from agent_world.environments import state as states
+from agent_world.environments.arguments import complaint
+from agent_world.environments.errors import UnusableEnvironmentError
+from agent_world.environments.model import Environment, Json, PublicTool
+from agent_world.environments.snapshot import snapshot_of
+from agent_world.environments.state import State, StateDiff
+from agent_world.identity import Digest
+from agent_world.rollouts.model import Observation
+from agent_world.sandbox import Sandbox, SessionFault, default_sandbox
+from agent_world.sandbox.memory import MemoryFile
+
+CALL_TIMEOUT_S = 30.0
+
+
+def open_session(environment: Environment, seed: int, sandbox: Sandbox | None = None) -> Session:
+    """A new session over the environment's snapshot. Same environment, seed and calls: same observations and state.
+
+    Raises:
+        UnusableEnvironmentError: its runtime or its state format is not ours.
+        SandboxFailedError: the sandbox is gone.
+    """
+    if (environment.runtime, environment.state_format) != ("python-function", "sqlite+files"):
+        why = f"runtime {environment.runtime} over {environment.state_format} is unknown here"
+        raise UnusableEnvironmentError(environment.version, why)
+    return Session(environment, seed, sandbox or default_sandbox())
+
+
+class Session:
+    """Use it with `with`; leaving frees it. State can be read until then, whatever became of the code in it."""
+
+    def __init__(self, environment: Environment, seed: int, sandbox: Sandbox) -> None:
+        self.environment = environment
+        self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
+        self._by_name = {tool.name: tool for tool in environment.tools}
+        self._snapshot = snapshot_of(environment.files)
+        self._limit = sandbox.limits.file_bytes
+        self._pages_log, self._documents_log = MemoryFile(), MemoryFile()
+        self._loaded: set[str] = set()
+        snapshot = self._snapshot
+        self._worker = sandbox.open(
+            [snapshot.database_memory.fd, self._pages_log.fd, snapshot.documents_memory.fd, self._documents_log.fd]
+        )
+        self._start = {"op": "world", "documents": snapshot.documents_index, "seed": seed}
+
+    def call(self, name: str, arguments: Mapping[str, Json]) -> Observation:
+        """Call one tool.
+
+        ok: its result. refused: a business rule said no. invalid: no such tool, or arguments that its schema forbids.
+        error: it raised, hung or died; a session that died answers every later call with that error.
+
+        Raises:
+            SandboxFailedError: the harness failed, not the tool.
+        """
+        tool = self._by_name.get(name)
+        if tool is None:
+            return _failed("invalid", "unknown_tool", f"There is no tool called {name}.")
+        if (problem := complaint(tool.input_schema, arguments)) is not None:
+            return _failed("invalid", "invalid_arguments", problem)
+        request: dict[str, Any] = {"op": "call", "tool": name, "arguments": arguments, "writes": tool.writes}
+        if name not in self._loaded:
+            request["source"] = tool.source
+        try:
+            if self._start is not None:
+                start, self._start = self._start, None
+                self._worker.send(start)
+            reply = self._worker.request(request, CALL_TIMEOUT_S)
+        except SessionFault as fault:
+            return _failed("error", fault.fault, f"The tool did not answer: {fault.detail}.")
+        self._loaded.add(name)
+        if "ok" in reply:
+            return Observation(status="ok", value=reply["ok"])
+        if "refused" in reply:
+            return _failed("refused", *_two_texts(reply["refused"]))
+        return _failed("error", *_two_texts(reply.get("error")))
+
+    def state(self) -> State:
+        """The state now, read from the session's logs, not asked of it.
+
+        Raises:
+            CorruptStateError: its code broke it.
+        """
+        return states.read_state(
+            self._snapshot, self._pages_log.read(self._limit), self._documents_log.read(self._limit)
+        )
+
+    def digest(self) -> Digest:
+        """The logical digest of the state now."""
+        return self.state().digest
+
+    def diff(self) -> StateDiff:
+        """What the session changed so far."""
+        return states.diff(self.initial(), self.state(), self.environment.database.tables)
+
+    def initial(self) -> State:
+        """The state that the session started from."""
+        return State(self.environment.files)
+
+    def stop(self) -> None:
+        """End the code of the session: from now on its state cannot change, and every call is an error."""
+        self._worker.kill()
+
+    def close(self) -> None:
+        """Free everything."""
+        self._worker.close()
+        self._pages_log.close()
+        self._documents_log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _failed(status: Any, code: str, message: str) -> Observation:
+    return Observation(status=status, value={"error": {"code": code, "message": message}})
+
+
+def _two_texts(value: Json) -> tuple[str, str]:
+    first, second = value if isinstance(value, list) and len(value) == 2 else ("protocol_error", "")
+    return str(first), str(second)

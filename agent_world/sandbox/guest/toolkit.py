@@ -1,0 +1,134 @@
+"""What the source of a tool, a solution or a verifier may import beside the standard library."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import sqlite3
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pins
+
+_ID_SPACE, _ID_BASE = 9000, 1000
+
+
+class Refused(Exception):
+    """A business rule says no: `code` is snake_case, `message` tells the caller what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code, self.message = str(code), str(message)
+
+
+class World:
+    """The state that a tool reads and writes: a database, documents, a clock, and ids.
+
+    Everything a call did is kept when the tool returns and undone when it raises.
+    """
+
+    def __init__(self, db: sqlite3.Connection, documents: Documents, seed: int) -> None:
+        self.db = db
+        self._documents = documents
+        self._seed = seed
+        self._minted: dict[str, int] = {}
+
+    def today(self) -> str:
+        """The date of the virtual clock, ISO 8601."""
+        return self.now()[:10]
+
+    def now(self) -> str:
+        """The virtual clock, ISO 8601 to the second; a call that changed something moves it on by a minute."""
+        moment = datetime.datetime.fromtimestamp(pins.now(), datetime.UTC)
+        return moment.replace(tzinfo=None).isoformat(timespec="seconds")
+
+    def new_id(self, prefix: str) -> str:
+        """An id that no earlier call of this session got, such as ``BK4821``; it follows from the session's seed."""
+        count = self._minted.get(prefix, 0)
+        self._minted[prefix] = count + 1
+        step = 7 + 30 * ((self._seed // _ID_SPACE) % 290)  # coprime to the space: ids repeat only after all were given
+        turn, place = divmod(count, _ID_SPACE)
+        number = _ID_BASE + (self._seed + step * place) % _ID_SPACE
+        return f"{prefix}{number}" if turn == 0 else f"{prefix}{turn}{number}"
+
+    def documents(self) -> list[str]:
+        """The paths of all documents, sorted."""
+        return self._documents.paths()
+
+    def read_document(self, path: str) -> str:
+        """The text of a document.
+
+        Raises:
+            Refused: there is none of that path (`not_found`).
+        """
+        return self._documents.read(path)
+
+    def write_document(self, path: str, text: str) -> None:
+        """Write a new document, or another text in place of an old one.
+
+        Raises:
+            ValueError: the path is not a plain relative one.
+        """
+        self._documents.write(path, text)
+
+
+class Documents:
+    """The documents of `D` (a sealed descriptor and an index into it) under the writes of this session."""
+
+    def __init__(self, descriptor: int, index: Mapping[str, Sequence[int]]) -> None:
+        self._descriptor, self._index = descriptor, index
+        self._written: dict[str, str] = {}
+        self.pending: dict[str, str] = {}
+
+    def paths(self) -> list[str]:
+        return sorted({*self._index, *self._written, *self.pending})
+
+    def read(self, path: str) -> str:
+        for written in (self.pending, self._written):
+            if path in written:
+                return written[path]
+        if path not in self._index:
+            raise Refused("not_found", f"There is no document {path}.")
+        offset, size = self._index[path]
+        return os.pread(self._descriptor, size, offset).decode()
+
+    def write(self, path: str, text: str) -> None:
+        if not isinstance(path, str) or not isinstance(text, str):
+            raise TypeError("a document has a path and a text, both strings")
+        if not path or path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
+            raise ValueError(f"{path!r} is not a plain relative path")
+        self.pending[path] = text
+
+    def commit(self) -> dict[str, str]:
+        """Keep the pending writes; returns them."""
+        kept, self.pending = self.pending, {}
+        self._written.update(kept)
+        return kept
+
+
+def escape_like(text: str) -> str:
+    r"""`text` with its wildcards escaped, for ``LIKE ? ESCAPE '\'``."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def paged(rows: Sequence[Any], page: int, page_size: int) -> dict[str, Any]:
+    """One page of `rows` (mappings), pages counted from 1; a page past the end has no items."""
+    start = (page - 1) * page_size
+    return {
+        "items": [dict(row) for row in rows[start : start + page_size]],
+        "total": len(rows),
+        "page": page,
+        "pages": max(1, math.ceil(len(rows) / page_size)),
+    }
+
+
+def fold(text: Any) -> Any:
+    """`text` without accents and case; anything that is no text, unchanged. SQL knows it as ``fold(x)``."""
+    if not isinstance(text, str):
+        return text
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
