@@ -71,8 +71,13 @@ class Policy(Protocol):
     name: str
     version: str
 
-    def act(self, turns: Sequence[Turn]) -> list[Step]: ...
-    def forget(self, episodes: Sequence[str]) -> None: ...
+    def act(self, turns: Sequence[Turn]) -> list[Step]:
+        """One step for each turn, in order."""
+        ...
+
+    def forget(self, episodes: Sequence[str]) -> None:
+        """These episodes have ended."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,7 @@ class Outcome:
 
     @property
     def reward(self) -> float | None:
+        """1, 0, or None when there is none."""
         return {"pass": 1.0, "fail": 0.0}.get(self.status)
 
 
@@ -108,4 +114,5 @@ class Trajectory:
 
     @property
     def calls(self) -> list[Any]:
+        """The tool calls, in order."""
         return [step for step, _ in self.steps if step.kind == "tool"]

@@ -1,0 +1,251 @@
+"""One episode: a task, a live session over its pinned environment, the steps taken, and how it ended.
+
+Blame once: a tool that raises is an observation (the session sees to that); whatever else raises here is the harness
+and ends the episode as `infra_error`. Nothing but a task that should never have been opened reaches the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from agent_world.environments.model import Environment, Json, PublicTool
+from agent_world.environments.session import open_session
+from agent_world.environments.state import State
+from agent_world.errors import AgentWorldError
+from agent_world.identity import Digest, VersionId, canonical_json
+from agent_world.rollouts.model import Observation, Outcome, Step, Turn
+from agent_world.rollouts.rewards import Judge, check_judgeable, judge
+from agent_world.tasks.model import Task
+
+if TYPE_CHECKING:
+    from agent_world.environments.session import Session
+    from agent_world.sandbox import Sandbox
+
+LONGEST_STEP = 65_536
+"""A step whose JSON has more characters is malformed: nothing that a task asks for is near it."""
+
+NO_ANSWER = "no_answer"
+"""The name under which an episode fails that ends without an answer."""
+
+History = list[tuple[Step, Observation | None]]
+
+
+class User(Protocol):
+    """Plays the user of an episode: holds `s_H`, hears replies, never touches `s_E`."""
+
+    def reply(self, text: str) -> str:
+        """What the user says to `text`."""
+        ...
+
+
+class QuietUser:
+    """A user who has said all there is to say."""
+
+    def reply(self, text: str) -> str:
+        """The same sentence whatever `text` says."""
+        return "I have nothing to add. Please do what I asked and give the answer."
+
+
+class PinMismatchError(AgentWorldError):
+    """The environment at hand is not the version that the task pins."""
+
+    def __init__(self, task_id: str, pinned: Sequence[VersionId], given: VersionId) -> None:
+        super().__init__(task_id, tuple(pinned), given)
+        self.task_id, self.pinned, self.given = task_id, tuple(pinned), given
+
+    def __str__(self) -> str:
+        return f"task {self.task_id} pins {', '.join(self.pinned)}, not {self.given}; open the pinned version"
+
+
+class EpisodeOverError(AgentWorldError):
+    """A step after the end."""
+
+    def __init__(self, task_id: str, status: str) -> None:
+        super().__init__(task_id, status)
+        self.task_id, self.status = task_id, status
+
+    def __str__(self) -> str:
+        return f"this episode of task {self.task_id} has ended ({self.status}); open a new one"
+
+
+class Episode:
+    """A live episode. Use it with `with`; leaving frees its session.
+
+    `instruction`, `tools` and `answer_schema` are what a policy gets. The session's seed is the task's, so that minted
+    ids agree with the gold run; `seed` is the policy's own.
+
+    Raises:
+        PinMismatchError: `environment` is not the version that the task pins.
+        UnjudgeableTaskError: nothing could fail this task.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        environment: Environment,
+        *,
+        seed: int,
+        sandbox: Sandbox | None = None,
+        user: User | None = None,
+        free_form: Judge | None = None,
+        name: str | None = None,
+    ) -> None:
+        if task.environments != (environment.version,):
+            raise PinMismatchError(task.task_id, task.environments, environment.version)
+        check_judgeable(task)
+        self.task, self.environment, self.seed = task, environment, seed
+        self.name = name or f"{task.task_id}/{seed}"
+        self.instruction, self.answer_schema = task.instruction, task.answer_schema
+        self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
+        self.steps: History = []
+        self.outcome: Outcome | None = None
+        self.final: State | None = None
+        self.final_digest: Digest | None = None
+        self.submitted: Json = None
+        self._sandbox, self._user, self._free_form = sandbox, user or QuietUser(), free_form
+        self._session: Session | None = None
+        with self._blaming("opening the session"):
+            self.initial = State(environment.files)
+            self._session = open_session(environment, task.seed, sandbox)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, name: str, arguments: Mapping[str, Json]) -> Observation:
+        """Call one tool."""
+        return self.take(Step(kind="tool", tool=name, arguments=arguments))
+
+    def reply(self, text: str) -> Observation:
+        """Say something to the user; the environment does not move."""
+        return self.take(Step(kind="reply", text=text))
+
+    def answer(self, value: Json) -> Outcome:
+        """Give the final answer and have it judged."""
+        self.take(Step(kind="answer", answer=value))
+        return self.judged()
+
+    def take(self, step: Step) -> Observation:
+        """Take any step: what comes back is recorded with it. An answer is recorded, not yet judged.
+
+        Raises:
+            EpisodeOverError: the episode has ended.
+        """
+        if self.over:
+            raise EpisodeOverError(self.task.task_id, self.outcome.status if self.outcome else "answered")
+        fault = _malformed(step)
+        if fault is not None:
+            text = step.text or repr(step.answer or step.arguments)[:500]
+            step = Step(kind="malformed", text=text, tokens=step.tokens)
+            return self._record(step, _refusal("invalid", "malformed_step", fault))
+        if step.kind == "answer":
+            self.steps.append((step, None))
+            self.submitted = step.answer
+            self._finish()
+            return _refusal("ok", "ended", "The answer was given.")
+        with self._blaming("the step"):
+            return self._record(step, self._respond(step))
+        return self._record(step, _refusal("error", "harness", "The episode was ended by a fault of the harness."))
+
+    def give_up(self, why: str) -> Outcome:
+        """End the episode without an answer: it fails."""
+        self._finish()
+        if self.outcome is None:
+            self.outcome = Outcome(status="fail", failed=(NO_ANSWER,), detail=why)
+        return self.outcome
+
+    def judged(self) -> Outcome:
+        """The outcome of the answer that was given; judged now unless it has been."""
+        if self.outcome is None and self.final is not None:
+            self.outcome = judge(
+                self.task, self.submitted, self.initial, self.final, self.environment.database, self._sandbox,
+                free_form=self._free_form,
+            )  # fmt: skip
+        return self.outcome or self.give_up("closed before an answer")
+
+    @property
+    def over(self) -> bool:
+        """Whether no further step is possible."""
+        return self.outcome is not None or self.final is not None
+
+    def turn(self) -> Turn:
+        """What the policy gets before its next step, and nothing else."""
+        return Turn(
+            episode=self.name,
+            environment=self.environment.environment_id,
+            instruction=self.instruction,
+            tools=self.tools,
+            answer_schema=self.answer_schema,
+            history=tuple((step, observation) for step, observation in self.steps if observation is not None),
+            seed=self.seed,
+        )
+
+    def close(self) -> None:
+        """Free the session; an episode without an answer has failed."""
+        if not self.over:
+            self.give_up("closed before an answer")
+        self._free()
+
+    def _respond(self, step: Step) -> Observation:
+        if step.kind == "reply":
+            return Observation(status="ok", value={"user": self._user.reply(step.text or "")})
+        assert self._session is not None and step.tool is not None
+        return self._session.call(step.tool, step.arguments)
+
+    def _record(self, step: Step, observation: Observation) -> Observation:
+        self.steps.append((step, observation))
+        return observation
+
+    def _finish(self) -> None:
+        """Read the final state from outside the session, then free it."""
+        with self._blaming("reading the final state"):
+            if self._session is not None:
+                self._session.stop()  # a thread that a tool left behind may not write any more
+                final = self._session.state()
+                self.final_digest, self.final = final.digest, final
+        self._free()
+
+    def _free(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with self._blaming("closing the session"):
+                session.close()
+
+    def blame(self, what: str, error: Exception) -> None:
+        """End the episode as `infra_error`: `what` was being done, and it was not the agent's doing."""
+        if self.outcome is None:
+            self.outcome = Outcome(status="infra_error", detail=f"{what}: {type(error).__name__}: {error}")
+        self._free()
+
+    @contextmanager
+    def _blaming(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.blame(what, error)
+
+
+def _malformed(step: Step) -> str | None:
+    """Why `step` is none of tool, reply and answer; None when it is one of them."""
+    if step.kind == "malformed" or step.kind not in ("tool", "reply", "answer"):
+        return "A step is a tool call, a reply to the user or the final answer; this was none of them."
+    if step.kind == "tool" and not step.tool:
+        return "A tool call names its tool."
+    try:
+        text = canonical_json({"arguments": step.arguments, "answer": step.answer, "text": step.text})
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"Arguments and answers are plain JSON: {error}."
+    if len(text) > LONGEST_STEP:
+        return f"A step may have {LONGEST_STEP} characters at most."
+    return None
+
+
+def _refusal(status: str, code: str, message: str) -> Observation:
+    return Observation(status=status, value={"error": {"code": code, "message": message}})

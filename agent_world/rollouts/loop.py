@@ -1,0 +1,184 @@
+"""Many live episodes against one policy, and the replay of what they recorded (method.md 6)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agent_world.codec import encode
+from agent_world.environments.model import Environment
+from agent_world.environments.session import open_session
+from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
+from agent_world.rollouts.episode import Episode, User
+from agent_world.rollouts.model import Outcome, Policy, Step, Trajectory
+from agent_world.rollouts.rewards import Judge, judge_all
+from agent_world.tasks.model import Task
+
+if TYPE_CHECKING:
+    from agent_world.sandbox import Sandbox
+
+MAX_STEPS = 40
+MAX_MALFORMED = 3
+"""An episode ends with this many steps that were no steps: its policy does not speak the format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeSpec:
+    """One episode to run. `seed` is the policy's (the session's is the task's), `sample` its index in the group.
+
+    `task_version` names the exact version of the task; without it the hash of the task itself is taken.
+    """
+
+    task: Task
+    environment: Environment
+    sample: int = 0
+    seed: int = 0
+    task_version: VersionId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What came out when a trajectory was run again; `differs_at` is the first step whose observation changed."""
+
+    digest: Digest
+    same_digest: bool
+    differs_at: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Same observations, same final state."""
+        return self.same_digest and self.differs_at is None
+
+
+def roll_out(
+    episodes: Sequence[EpisodeSpec],
+    policy: Policy,
+    *,
+    sandbox: Sandbox | None = None,
+    max_steps: int = MAX_STEPS,
+    live: int = 64,
+    user: User | None = None,
+    free_form: Judge | None = None,
+) -> list[Trajectory]:
+    """Run all `episodes`, at most `live` at once, one `policy.act` for all live ones; one trajectory each, in order.
+
+    An episode that the policy cannot go on with (its `act` raises for it alone as well) is an `infra_error`; its
+    neighbours go on. An episode without an answer after `max_steps` steps has failed.
+
+    Raises:
+        PinMismatchError, UnjudgeableTaskError: an episode that should never have been opened.
+    """
+    waiting = deque(range(len(episodes)))
+    running: dict[int, Episode] = {}
+    finished: dict[int, Episode] = {}
+    identities = [_identity(spec, policy) for spec in episodes]
+    try:
+        while waiting or running:
+            while waiting and len(running) < live:
+                index = waiting.popleft()
+                spec = episodes[index]
+                running[index] = Episode(
+                    spec.task, spec.environment, seed=spec.seed, sandbox=sandbox, user=user, free_form=free_form,
+                    name=identities[index],
+                )  # fmt: skip
+            ready = {index: episode for index, episode in running.items() if not episode.over}
+            _advance(list(ready.values()), policy, max_steps)
+            ended = [index for index, episode in running.items() if episode.over]
+            policy.forget([identities[index] for index in ended])
+            for index in ended:
+                finished[index] = running.pop(index)
+    finally:
+        for episode in running.values():
+            episode.close()
+    _judge_together(list(finished.values()), sandbox, free_form)
+    return [_trajectory(identities[index], spec, policy, finished[index]) for index, spec in enumerate(episodes)]
+
+
+def replay(
+    trajectory: Trajectory, task: Task, environment: Environment, *, sandbox: Sandbox | None = None
+) -> Replay:
+    """Run the recorded tool calls again on the pinned environment (the gate `trajectory`)."""
+    differs_at = None
+    with open_session(environment, task.seed, sandbox) as session:
+        for index, (step, recorded) in enumerate(trajectory.steps):
+            if step.kind != "tool" or step.tool is None or recorded is None:
+                continue
+            again = session.call(step.tool, step.arguments)
+            if differs_at is None and canonical_json(encode(again)) != canonical_json(encode(recorded)):
+                differs_at = index
+        digest = session.digest()
+    return Replay(digest=digest, same_digest=digest == trajectory.final_digest, differs_at=differs_at)
+
+
+def version_of(task: Task) -> VersionId:
+    """The exact version of a task that stands for itself: the hash of its payload."""
+    return version_id(task.task_id, content_hash("task", encode(task)))
+
+
+def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int) -> None:
+    """One step for each episode."""
+    for episode, step in zip(episodes, _steps(episodes, policy), strict=True):
+        if isinstance(step, Exception):
+            episode.blame("the policy", step)
+            continue
+        episode.take(step)
+        malformed = sum(taken.kind == "malformed" for taken, _ in episode.steps)
+        if not episode.over and malformed >= MAX_MALFORMED:
+            episode.give_up(f"{malformed} malformed steps")
+        elif not episode.over and len(episode.steps) >= max_steps:
+            episode.give_up(f"no answer within {max_steps} steps")
+
+
+def _steps(episodes: Sequence[Episode], policy: Policy) -> list[Step | Exception]:
+    if not episodes:
+        return []
+    turns = [episode.turn() for episode in episodes]
+    try:
+        steps: list[Step | Exception] = [*policy.act(turns)]
+        if len(steps) != len(turns):
+            raise ValueError(f"{policy.name} gave {len(steps)} steps for {len(turns)} turns")
+        return steps
+    except Exception as error:
+        if len(episodes) == 1:
+            return [error]
+    return [step for episode in episodes for step in _steps([episode], policy)]
+
+
+def _judge_together(episodes: Sequence[Episode], sandbox: Sandbox | None, free_form: Judge | None) -> None:
+    """Judge all answers; those of one task that ended in one state share a comparison and a verifier run."""
+    groups: dict[tuple[int, Digest | None], list[Episode]] = {}
+    for episode in episodes:
+        if episode.outcome is None:
+            groups.setdefault((id(episode.task), episode.final_digest), []).append(episode)
+    for group in groups.values():
+        first = group[0]
+        assert first.final is not None
+        outcomes = judge_all(
+            first.task, [episode.submitted for episode in group], first.initial, first.final,
+            first.environment.database, sandbox, free_form=free_form,
+        )  # fmt: skip
+        for episode, outcome in zip(group, outcomes, strict=True):
+            episode.outcome = outcome
+
+
+def _identity(spec: EpisodeSpec, policy: Policy) -> str:
+    task = spec.task_version or version_of(spec.task)
+    parts = [task, *spec.task.environments, policy.name, policy.version, spec.sample, spec.seed]
+    return f"trajectory-{sha256(canonical_json(parts))[:20]}"
+
+
+def _trajectory(name: str, spec: EpisodeSpec, policy: Policy, episode: Episode) -> Trajectory:
+    return Trajectory(
+        trajectory_id=name,
+        task=spec.task_version or version_of(spec.task),
+        environment=spec.environment.version,
+        policy=policy.name,
+        policy_version=policy.version,
+        sample=spec.sample,
+        seed=spec.seed,
+        steps=tuple(episode.steps),
+        outcome=episode.outcome or Outcome(status="infra_error", detail="never judged"),
+        final_digest=episode.final_digest,
+    )

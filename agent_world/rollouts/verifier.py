@@ -1,0 +1,63 @@
+"""Runs `V_code` in a sandbox of its own: it sees the answer and the two states, never the agent's worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as package_files
+from typing import TYPE_CHECKING
+
+from agent_world.environments.model import Json
+from agent_world.environments.state import State
+from agent_world.tasks.model import Task
+
+if TYPE_CHECKING:
+    from agent_world.sandbox import RunResult, Sandbox
+
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What the verifier said of one answer: the names of failed assertions, or how the verifier itself broke."""
+
+    failed: tuple[str, ...] = ()
+    error: str | None = None
+
+
+def verify(
+    task: Task, answers: Sequence[Mapping[str, Json]], initial: State, final: State, sandbox: Sandbox | None = None
+) -> list[Verification]:
+    """One verification an answer, all in one run of the sandbox; an answer that breaks the run is tried alone."""
+    result = _run(task, answers, initial, final, sandbox)
+    if result.status == "ok":
+        return [_verification(item) for item in result.value]
+    if len(answers) > 1:
+        return [verify(task, [answer], initial, final, sandbox)[0] for answer in answers]
+    return [Verification(error=f"{result.status}: {result.error}")]
+
+
+def _run(
+    task: Task, answers: Sequence[Mapping[str, Json]], initial: State, final: State, sandbox: Sandbox | None
+) -> RunResult:
+    from agent_world.sandbox import default_sandbox
+
+    laid = {f"initial/{path}": data for path, data in initial.files.items()}
+    if final.changes:
+        laid |= {f"final/{path}": data for path, data in final.files.items()}
+    laid |= {"v_code.py": (task.verifier or "").encode(), "verify_guest.py": _driver()}
+    arguments = {"answers": [dict(answer) for answer in answers], "gold": task.answer}
+    box = sandbox or default_sandbox()
+    return box.run_code(laid, "verify_guest:main", arguments, timeout_s=TIMEOUT_S)
+
+
+def _verification(item: Mapping[str, Json]) -> Verification:
+    if "error" in item:
+        return Verification(error=item["error"])
+    return Verification(failed=tuple(item["failed"]))
+
+
+@cache
+def _driver() -> bytes:
+    return (package_files("agent_world.rollouts") / "verify_guest.py").read_bytes()

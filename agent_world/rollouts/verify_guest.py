@@ -1,0 +1,47 @@
+"""Runs inside the verifier's sandbox: loads `V_code` and the two states, and asks for the failures of each answer.
+
+The host sends this file along with the verifier (agent_world/rollouts/verifier.py).
+"""
+
+import os
+import sqlite3
+
+from toolkit import fold  # the sandbox's own
+
+
+class State:
+    """One state as a verifier sees it: `db` read-only, `documents` path -> text."""
+
+    def __init__(self, folder):
+        self.db = sqlite3.connect(f"file:{folder}/data.sqlite?mode=ro&immutable=1", uri=True)
+        self.db.row_factory = sqlite3.Row
+        self.db.create_function("fold", 1, fold, deterministic=True)
+        self.documents = dict(_documents(os.path.join(folder, "documents")))
+
+
+def main(answers, gold):
+    """For each answer ``{"failed": [...]}`` or, when the verifier itself breaks, ``{"error": "..."}``."""
+    with open("v_code.py", encoding="utf-8") as source:
+        code = compile(source.read(), "v_code.py", "exec")
+    final = "final" if os.path.isdir("final") else "initial"
+    return [_one(code, answer, gold, final) for answer in answers]
+
+
+def _one(code, answer, gold, final):
+    try:
+        module = {"__name__": "v_code"}
+        exec(code, module)
+        failed = module["verify"](answer, gold, State("initial"), State(final))
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+    if not isinstance(failed, list) or not all(isinstance(name, str) for name in failed):
+        return {"error": f"verify returned {failed!r:.200}, not a list of names"}
+    return {"failed": failed}
+
+
+def _documents(folder):
+    for parent, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            with open(path, encoding="utf-8") as document:
+                yield os.path.relpath(path, folder), document.read()
