@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -109,7 +109,7 @@ class BoundTask:
         return Episode(self.task, self.environment, seed=seed, sandbox=sandbox)
 
 
-def save_database(batch: Batch, database: Database, files: dict[str, bytes], parents: Parents) -> VersionId:
+def save_database(batch: Batch, database: Database, files: Mapping[str, bytes], parents: Parents) -> VersionId:
     """A database version: its logical digest is its identity, the bytes are transport."""
     return batch.create(
         "database", database.database_id, encode(database), parents=parents, files=files, blob_in_identity=False

@@ -1,0 +1,91 @@
+"""The builds of discovery as functions of one item, ready to be mapped over worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_world.discovery.model import Mined, Rejected, Theme
+from agent_world.environments.model import Database
+from agent_world.home import cache_folder
+from agent_world.identity import VersionId
+
+if TYPE_CHECKING:
+    from agent_world.discovery.corpus import Corpus
+    from agent_world.discovery.toolsmith import ToolProposal
+    from agent_world.environments.tool_gate import ToolVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed:
+    """A theme in its exact version."""
+
+    version: VersionId
+    theme: Theme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A database in its exact version, with its bytes and its seed, on its way to the next build."""
+
+    version: VersionId
+    database: Database
+    files: Mapping[str, bytes]
+    seed: Seed
+
+
+class Enriched(NamedTuple):
+    """One complexification round: the richer database and its bytes."""
+
+    database: Database
+    files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolbox:
+    """What the toolsmith proposed for one database, and what the gate said of each tool."""
+
+    proposal: ToolProposal
+    verdicts: tuple[ToolVerdict, ...]
+
+
+@cache
+def corpus() -> Corpus:
+    """The corpus of the installed data packages; built once a machine, opened once a process."""
+    from agent_world.discovery.corpus import build_corpus
+
+    return build_corpus(cache_folder())
+
+
+def mine_theme(seed: Seed) -> Mined | Rejected:
+    """Search, judge, structure: a database for the theme, or why there is none."""
+    from agent_world.discovery.mining import mine
+
+    return mine(seed.theme, corpus())
+
+
+def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched]:
+    """Up to `rounds` complexification rounds, each a richer version; a round that adds nothing new ends them."""
+    from agent_world.discovery.complexify import complexify
+
+    made: list[Enriched] = []
+    for number in range(1, rounds + 1):
+        database, files = made[-1] if made else (snapshot.database, snapshot.files)
+        richer = complexify(database, files, snapshot.seed.theme, corpus(), number)
+        if richer is None:
+            break
+        made.append(Enriched(*richer))
+    return made
+
+
+def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
+    """Propose tools with their tests and run the gate over them in the sandbox."""
+    from agent_world.discovery.toolsmith import propose_tools
+    from agent_world.environments.tool_gate import check_tools
+    from agent_world.sandbox import default_sandbox
+
+    proposal = propose_tools(snapshot.database, snapshot.files, snapshot.seed.theme, seed)
+    verdicts = check_tools(proposal.database, proposal.files, proposal.tools, proposal.tests, default_sandbox())
+    return Toolbox(proposal=proposal, verdicts=tuple(verdicts))

@@ -1,0 +1,70 @@
+"""Complexification: each round a richer version of the database (method.md 2, `phi`)."""
+
+from functools import partial
+
+import dagster as dg
+
+from agent_world.codec import decode
+from agent_world.discovery.builds import Enriched, Seed, Snapshot, enrich
+from agent_world.discovery.model import Theme
+from agent_world.environments.model import Database
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.world import World, save_database
+from assets.checks import check_specs, prove_all
+from assets.partitions import BY_100, environments
+from assets.resources import EngineResource, LakeResource, RunResource
+from assets.stage import Job, derive, map_jobs, report
+from assets.verdicts import verdict
+
+
+@dg.asset(
+    group_name="environments",
+    kinds={"delta"},
+    deps=["mined"],
+    partitions_def=environments,
+    backfill_policy=BY_100,
+    check_specs=check_specs("databases", "databases"),
+)
+def databases(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
+) -> dg.MaterializeResult:
+    """Richer versions of each environment's database, up to two rounds; every round adds data from a new source."""
+    world, settings = lake.open(), run.settings
+    jobs = []
+    for key in context.partition_keys:
+        snapshot = snapshot_of(world, key, first=True)
+        derivation = derive(settings, ["complexification_rounds"], [snapshot.version])
+        jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
+    work = partial(enrich, rounds=settings.complexification_rounds)
+    failed = map_jobs(context, world, engine.engine, "databases", jobs, work, _save)
+    rows = world.read("databases", where={"database_id": list(context.partition_keys)})
+    for row in rows:
+        context.add_asset_metadata(
+            {"tables": len(row["tables"]), "documents": len(row["documents"]), "round": row["round"]},
+            partition_key=row["database_id"],
+        )
+    counts = {"versions": len(rows), "failed": failed}
+    return report(world, counts, [row["version_id"] for row in rows], prove_all(world, "databases"))
+
+
+def snapshot_of(world: World, key: str, *, first: bool = False) -> Snapshot:
+    """The current database of an environment, or the `first` one that mining found, with its theme."""
+    rows = world.read("databases", where={"database_id": key})
+    row = rows[0] if first else rows[-1]
+    version = VersionId(row["version_id"])
+    theme = VersionId(row["theme"])
+    return Snapshot(
+        version=version,
+        database=decode(Database, world.payload(version)),
+        files=world.files(version),
+        seed=Seed(version=theme, theme=decode(Theme, world.payload(theme))),
+    )
+
+
+def _save(snapshot: Snapshot, rounds: list[Enriched], batch: Batch) -> None:
+    parent = snapshot.version
+    for richer in rounds:
+        roles = [(parent, "previous"), (snapshot.seed.version, "theme")]
+        parent = save_database(batch, richer.database, richer.files, roles)
+        verdict(batch, "complexify", "database", parent, accepted=True, environment=richer.database.database_id)

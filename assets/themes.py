@@ -1,0 +1,32 @@
+"""Themes: real MCP servers, tool documentation and product requirement documents (method.md 1)."""
+
+from collections import Counter
+
+import dagster as dg
+
+from agent_world.codec import encode
+from agent_world.discovery.themes import collect_themes
+from agent_world.lake.batch import Batch
+from assets.checks import check_specs, prove_all
+from assets.resources import LakeResource, RunResource
+from assets.stage import commit, derive, report
+from assets.verdicts import verdict
+
+
+@dg.asset(group_name="environments", kinds={"delta"}, check_specs=check_specs("themes", "themes"))
+def themes(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource) -> dg.MaterializeResult:
+    """Seed topics from MCP servers, API documentation and PRDs: parsed, schema-checked, de-duplicated."""
+    world, settings = lake.open(), run.settings
+
+    def fill(batch: Batch) -> None:
+        found, faulty = collect_themes(settings.seed, settings.themes)
+        for theme in found:
+            version = batch.create("theme", theme.theme_id, encode(theme))
+            verdict(batch, "theme", "theme", version, accepted=True)
+        for item in faulty:
+            batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)
+
+    batch = commit(world, "themes", "", derive(settings, ["themes"], []), context.run_id, fill)
+    rows = world.read("themes", columns=["version_id", "source"])
+    counts = dict(sorted(Counter(row["source"] for row in rows).items()))
+    return report(world, {"themes": len(rows), **counts}, batch.versions, prove_all(world, "themes"))
