@@ -33,7 +33,7 @@ def databases(
     world, settings = lake.open(), run.settings
     jobs = []
     for key in context.partition_keys:
-        snapshot = snapshot_of(world, key, first=True)
+        snapshot = snapshot_of(world, key, mined=True)
         derivation = derive(settings, ["complexification_rounds"], [snapshot.version])
         jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
     work = partial(enrich, rounds=settings.complexification_rounds)
@@ -48,10 +48,13 @@ def databases(
     return report(world, counts, [row["version_id"] for row in rows], prove_all(world, "databases"))
 
 
-def snapshot_of(world: World, key: str, *, first: bool = False) -> Snapshot:
-    """The current database of an environment, or the `first` one that mining found, with its theme."""
-    rows = world.read("databases", where={"database_id": key})
-    row = rows[0] if first else rows[-1]
+def snapshot_of(world: World, key: str, *, mined: bool = False) -> Snapshot:
+    """The richest database of an environment before workflow tables, or what was `mined` for it, with its theme."""
+    row = [
+        row
+        for row in world.read("databases", where={"database_id": key, "state": "created"})
+        if not any(table["workflow"] for table in row["tables"]) and not (mined and row["round"])
+    ][-1]
     version = VersionId(row["version_id"])
     theme = VersionId(row["theme"])
     return Snapshot(
