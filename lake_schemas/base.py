@@ -17,28 +17,33 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSpec:
-    """One column: `json` columns hold canonical JSON text; `observed` ones are filled by observations."""
+    """One column.
+
+    `json` columns hold canonical JSON text; `observed` ones are filled by observations; `volatile` ones say when, where
+    or in which run something happened, and are left out of logical digests.
+    """
 
     name: str
     type: pa.DataType
     meaning: str
     json: bool = False
     observed: bool = False
+    volatile: bool = False
 
 
-def text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+def text(name: str, meaning: str, *, observed: bool = False, volatile: bool = False) -> ColumnSpec:
     """A text column."""
-    return ColumnSpec(name=name, type=pa.string(), meaning=meaning, observed=observed)
+    return ColumnSpec(name=name, type=pa.string(), meaning=meaning, observed=observed, volatile=volatile)
 
 
-def integer(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+def integer(name: str, meaning: str, *, observed: bool = False, volatile: bool = False) -> ColumnSpec:
     """A 64-bit integer column."""
-    return ColumnSpec(name=name, type=pa.int64(), meaning=meaning, observed=observed)
+    return ColumnSpec(name=name, type=pa.int64(), meaning=meaning, observed=observed, volatile=volatile)
 
 
-def real(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
+def real(name: str, meaning: str, *, observed: bool = False, volatile: bool = False) -> ColumnSpec:
     """A 64-bit float column."""
-    return ColumnSpec(name=name, type=pa.float64(), meaning=meaning, observed=observed)
+    return ColumnSpec(name=name, type=pa.float64(), meaning=meaning, observed=observed, volatile=volatile)
 
 
 def boolean(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
@@ -52,8 +57,8 @@ def json_text(name: str, meaning: str, *, observed: bool = False) -> ColumnSpec:
 
 
 def moment(name: str, meaning: str) -> ColumnSpec:
-    """A point in time, in UTC."""
-    return ColumnSpec(name=name, type=TIMESTAMP, meaning=meaning)
+    """A point in time, in UTC; volatile."""
+    return ColumnSpec(name=name, type=TIMESTAMP, meaning=meaning, volatile=True)
 
 
 ARTIFACT_COLUMNS: tuple[ColumnSpec, ...] = (
@@ -64,14 +69,14 @@ ARTIFACT_COLUMNS: tuple[ColumnSpec, ...] = (
     text("content_hash", "sha256 of kind, payload and blob root"),
     text("derivation_hash", "sha256 of code version, parameters and parents: the cache key"),
     text("blob_root", "root of the blob tree, when the artifact has files"),
-    text("run_id", "the run that created it"),
+    text("run_id", "the run that created it", volatile=True),
     text("partition", "logical partition of the batch that created it"),
     moment("created_at", "when the event was committed"),
 )
 
 FACT_COLUMNS: tuple[ColumnSpec, ...] = (
     text("event_id", "the event that recorded this row"),
-    text("run_id", "the run that recorded it"),
+    text("run_id", "the run that recorded it", volatile=True),
     moment("recorded_at", "when the event was committed"),
 )
 

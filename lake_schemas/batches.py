@@ -14,10 +14,10 @@ TABLE = TableSpec(
         text("stage", "stage"),
         text("partition", "logical partition"),
         text("derivation", "derivation of the batch"),
-        text("run_id", "the run that committed it"),
+        text("run_id", "the run that committed it", volatile=True),
         text("code_version", "the code that committed it"),
         integer("events", "events in it"),
-        integer("commit_version", "version of events it arrived with"),
+        integer("commit_version", "version of events it arrived with", volatile=True),
         moment("committed_at", "when it was committed"),
     ),
 )

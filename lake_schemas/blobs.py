@@ -11,10 +11,10 @@ TABLE = TableSpec(
     key=("sha256",),
     columns=(
         text("sha256", "sha256 of the raw bytes"),
-        text("pack", "pack or object that holds it"),
-        integer("offset", "offset in the pack"),
-        integer("stored_bytes", "stored length"),
+        text("pack", "pack or object that holds it", volatile=True),
+        integer("offset", "offset in the pack", volatile=True),
+        integer("stored_bytes", "stored length", volatile=True),
         integer("raw_bytes", "raw length"),
-        text("codec", "zstd or raw"),
+        text("codec", "zstd or raw", volatile=True),
     ),
 )

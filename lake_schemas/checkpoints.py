@@ -19,7 +19,7 @@ TABLE = TableSpec(
         text("base", "checkpoint version it started from"),
         text("job", "sha256 of the TrainJob"),
         integer("steps_done", "optimiser steps"),
-        text("mlflow_run", "MLflow run", observed=True),
+        text("mlflow_run", "MLflow run", observed=True, volatile=True),
         json_text("metrics", "final metrics", observed=True),
     ),
 )

@@ -12,8 +12,8 @@ TABLE = TableSpec(
     columns=(
         text("stage", "stage"),
         text("subject", "what it was spent on"),
-        real("cpu_s", "CPU seconds"),
-        real("wall_s", "wall seconds"),
+        real("cpu_s", "CPU seconds", volatile=True),
+        real("wall_s", "wall seconds", volatile=True),
         integer("tokens", "model tokens"),
         integer("calls", "model or tool calls"),
     ),

@@ -13,6 +13,6 @@ TABLE = TableSpec(
         text("child", "child version"),
         text("parent", "parent version"),
         text("role", "what the parent was to the child"),
-        text("run_id", "run"),
+        text("run_id", "run", volatile=True),
     ),
 )

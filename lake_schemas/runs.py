@@ -10,10 +10,10 @@ TABLE = TableSpec(
     meaning="Runs and what became of them.",
     key=("run", "status",),
     columns=(
-        text("run", "run id"),
+        text("run", "run id", volatile=True),
         text("status", "started, succeeded or failed"),
         json_text("parameters", "parameters"),
-        text("dagster_run", "Dagster run id"),
-        text("mlflow_run", "MLflow run id"),
+        text("dagster_run", "Dagster run id", volatile=True),
+        text("mlflow_run", "MLflow run id", volatile=True),
     ),
 )

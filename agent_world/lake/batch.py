@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_world import identity
 from agent_world.identity import Digest, VersionId, artifact_id_of, canonical_json, sha256
 from agent_world.lake import rows
 from agent_world.lake.blobs import BlobWriter, Leaf, tree
 from agent_world.lake.errors import BadRowError
-from agent_world.lake.log import SCHEMA, Commit
+from agent_world.lake.log import SCHEMA, Commit, Committed, Draft
 from lake_schemas import EVENTS
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ class Batch:
         self._created: dict[VersionId, str] = {}
         self._made: list[VersionId] = []
         self._times: Counter[str] = Counter()
-        self._open = True
+        self._brought = SCHEMA.empty_table()
+        self._held = ExitStack()
 
     @property
     def versions(self) -> tuple[VersionId, ...]:
@@ -164,18 +167,34 @@ class Batch:
             payload={"reason": reason},
         )
 
+    def alarm(self, version_id: VersionId, derivation: str, second: str) -> None:
+        """Say that the derivation which gave `version_id` has given other content (its hash is `second`) as well."""
+        self._emit(
+            "diverged",
+            kind=self._kind_of(version_id),
+            artifact_id=artifact_id_of(version_id),
+            version_id=version_id,
+            derivation_hash=derivation,
+            payload={"second": second},
+        )
+
     def __enter__(self) -> Batch:
+        self._held.enter_context(self._lake.in_flight())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._open:
-            self._lake.commit(self)
-        self._open = False
+        with self._held:
+            if kind is None:
+                self._lake.commit(self)
 
-    def flush(self) -> None:
-        """Write what is still pending of the blobs, and say where they lie."""
+    def reuse(self) -> None:
+        """Note that a later run found batch `partition` done; moves no projection."""
+        self._emit("reused", payload={"batch": self.partition}, inline=True)
+
+    def finish(self) -> None:
+        """Write what is still pending of the blobs, say where they lie, and close the batch."""
         self._blobs.flush()
         places = self._blobs.places
         for start in range(0, len(places), _PLACES_AN_EVENT):
@@ -183,10 +202,21 @@ class Batch:
             self._emit("stored", payload={"blobs": listed}, inline=True)
         self._emit("committed", payload={"events": len(self._events) + 1}, inline=True)
 
-    def events(self, commit_version: int, now: datetime) -> pa.Table:
-        """The rows of this batch for a commit at `commit_version`."""
+    def bring(self, events: pa.Table) -> None:
+        """Commit, together with this batch, those batches among `events` of another lake that this one has not."""
+        self._brought = events
+
+    def draft(self, commit_version: int, committed: Committed, now: datetime) -> Draft:
+        """The rows of this batch, behind those it brings, for a commit at `commit_version`."""
+        batches = [b for b in dict.fromkeys(self._brought.column("batch").to_pylist()) if not committed(b)]
+        brought = self._brought.filter(pc.is_in(pc.field("batch"), pa.array(batches, pa.string())))
+        events = pa.concat_tables([brought, self._rows(now)])
+        count = events.num_rows
+        physical = {"commit_version": pa.repeat(commit_version, count), "position": pa.array(range(count), pa.int64())}
+        return Draft(pa.table({f.name: physical.get(f.name, events.column(f.name)) for f in SCHEMA}, SCHEMA), batches)
+
+    def _rows(self, now: datetime) -> pa.Table:
         stamp = {
-            "commit_version": commit_version,
             "batch": self.id,
             "stage": self.stage,
             "partition": self.partition,
@@ -197,19 +227,15 @@ class Batch:
             "ts": now.astimezone(UTC),
         }
         stamped = [
-            event | stamp | {"position": place, "event_id": f"{self.id[:32]}:{place}"}
+            event | stamp | {"event_id": f"{self.id[:32]}:{place}"}
             for place, event in enumerate(self._events)
         ]
         columns = {f.name: pa.array([event.get(f.name) for event in stamped], f.type) for f in SCHEMA}
         return pa.table(columns, schema=SCHEMA)
 
-    def contents(self) -> dict[tuple[str, str], str]:
-        """Content hash by artifact and derivation, as made here."""
-        return {
-            (event["artifact_id"], event["derivation_hash"]): event["content_hash"]
-            for event in self._events
-            if event.get("content_hash")
-        }
+    def contents(self) -> dict[str, str]:
+        """Content hash by derivation, as made here."""
+        return {event["derivation_hash"]: event["content_hash"] for event in self._events if event.get("content_hash")}
 
     def _emit(
         self,

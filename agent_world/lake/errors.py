@@ -92,6 +92,20 @@ class CommitError(LakeError):
         return f"batch {self.batch} was not committed after {self.attempts} attempts: {self.why}; run again to resume"
 
 
+class DivergedError(LakeError):
+    """Another process committed the same batch with other content; `artifacts` differ."""
+
+    def __init__(self, batch: str, artifacts: Sequence[str]) -> None:
+        super().__init__(batch, tuple(artifacts))
+        self.batch, self.artifacts = batch, tuple(artifacts)
+
+    def __str__(self) -> str:
+        return (
+            f"batch {self.batch} was committed meanwhile with other content for {', '.join(self.artifacts[:3])}:"
+            " what made it is not deterministic; see the 'diverged' events, then run again to go on from what is there"
+        )
+
+
 class LakeBusyError(LakeError):
     """Somebody else holds what is needed exclusively."""
 

@@ -93,7 +93,7 @@ class _Rows:
                 if key not in self._keys:
                     self._keys.add(key)
                     fresh.append(place)
-            more = more.take(fresh)
+            more = more.take(pa.array(fresh, pa.int64()))
         if more.num_rows:
             self._appended.add({name: more.column(name) for name in more.column_names})
 
@@ -223,7 +223,7 @@ class _Versions(_Rows):
             self._revs[kind, artifact] = self._revs.get((kind, artifact), 0) + 1
             fresh.append(place)
             revs.append(self._revs[kind, artifact])
-        created = created.take(fresh)
+        created = created.take(pa.array(fresh, pa.int64()))
         named = {field.name: created.column(field.name) for field in _plain(self.spec) if field.name != "rev"}
         return {name: named.get(name, pa.array(revs, type=pa.int64())) for name in _plain(self.spec).names}
 

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agent_world.identity import canonical_json
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from agent_world.identity import artifact_id_of, canonical_json, sha256
 from agent_world.lake import rows
 from agent_world.lake.batch import Batch
 from agent_world.lake.blobs import BlobReader
 from agent_world.lake.code import code_version as this_code
-from agent_world.lake.errors import LakeFromNewerVersionError, NotALakeError
-from agent_world.lake.log import EventLog
+from agent_world.lake.errors import (
+    DivergedError,
+    LakeBusyError,
+    LakeError,
+    LakeFromNewerVersionError,
+    NotALakeError,
+)
+from agent_world.lake.log import Commit, EventLog
+from agent_world.lake.moments import At, moment
+from agent_world.lake.projections import Projections
 from agent_world.lake.storage import Storage, open_storage
 from agent_world.lake.tables import Index, Tables
 from agent_world.lake.view import View
+from lake_schemas import TABLES
 
 MARKER = "lake.json"
 FORMAT = 1
+IN_FLIGHT = "in-flight"
+"""The lock that batches share and that gc must have alone."""
+
+_GC_WAITS = 60
+_GC_WAIT_S = 1.0
+_REFRESH_AT = 32  # commits that readers may have to fold before the projections are stored again
+_KEPT_VIEWS = 4
+
+_log = logging.getLogger(__name__)
 
 
 def open_lake(uri: str | Path, *, create: bool = True) -> Lake:
@@ -43,7 +67,10 @@ class Lake(View):
         log = EventLog(storage)
         log.create()
         blobs = BlobReader(storage, Index(lambda: self.tables.table("blobs"), "sha256"))
-        super().__init__(log, blobs, Tables(log, blobs.read, lambda name: None))
+        self.projections = Projections(storage)
+        self._stored_through = -1
+        self._views: dict[str, View] = {}
+        super().__init__(log, blobs, Tables(log, blobs.read, self.projections.base))
 
     @property
     def uri(self) -> str:
@@ -62,7 +89,7 @@ class Lake(View):
         return Batch(self, stage, partition, derivation, run_id, code_version or this_code())
 
     def read(
-        self, table: str, *, where: rows.Where | None = None, columns: Sequence[str] | None = None, at: Any = None
+        self, table: str, *, where: rows.Where | None = None, columns: Sequence[str] | None = None, at: At | None = None
     ) -> list[dict[str, Any]]:
         """Rows of a table in commit order, JSON columns decoded; `at` is a snapshot or a point in time.
 
@@ -71,17 +98,95 @@ class Lake(View):
         """
         return self.at(at).rows(table, where=where, columns=columns)
 
-    def commit(self, batch: Batch) -> None:
-        """Commit a batch; called when its ``with`` block is left."""
-        if batch.done:
-            return
-        batch.flush()
-        now = datetime.now(UTC)
-        batch.commit = self.log.append([batch.id], lambda version: batch.events(version, now))
+    def at(self, at: At | None) -> View:
+        """This lake as it stood at a snapshot (id or unique start of one), a point in time, or an `events` version.
 
-    def at(self, at: Any) -> View:
-        """This lake as it stood at a snapshot or a point in time."""
-        return self
+        Raises:
+            NotFoundError: there is no such point.
+        """
+        if at is None:
+            return self
+        key, source = moment(self, at)
+        if key not in self._views:
+            if len(self._views) >= _KEPT_VIEWS:
+                self._views.pop(next(iter(self._views)))
+            self._views[key] = View(self.log, self.blobs, Tables(source, self.blobs.read, lambda name: None))
+        return self._views[key]
+
+    @contextmanager
+    def in_flight(self) -> Iterator[None]:
+        """Keep gc away.
+
+        Raises:
+            LakeBusyError: gc is at work and did not end within a minute.
+        """
+        for attempt in range(_GC_WAITS):
+            with self.storage.shared(IN_FLIGHT) as held:
+                if held:
+                    yield
+                    return
+            time.sleep(_GC_WAIT_S * (attempt + 1 < _GC_WAITS))
+        raise LakeBusyError(self.uri, "gc is at work")
+
+    def commit(self, batch: Batch) -> None:
+        """Commit a batch; called when its ``with`` block is left.
+
+        Raises:
+            DivergedError: another process committed this batch with other content meanwhile.
+        """
+        if batch.done:
+            self._note_reuse(batch)
+            return
+        batch.finish()
+        batch.commit = self._append(batch)
+        if not batch.commit.fresh:
+            self._compare(batch)
+        elif batch.commit.version - self._stored_through >= _REFRESH_AT:
+            self._refresh_quietly(batch.commit.version)
+
+    def refresh(self) -> list[str]:
+        """Store every projection as it stands now; gives the names of those that this call stored."""
+        names = [*(name for name in TABLES if name != "batches"), "batches"]  # last: it says how far all others are
+        return [name for name in names if self.projections.save(name, self.tables.entry(name))]
+
+    def _append(self, batch: Batch) -> Commit:
+        now = datetime.now(UTC)
+        return self.log.append(batch.id, lambda version, committed: batch.draft(version, committed, now))
+
+    def _refresh_quietly(self, version: int) -> None:
+        """Store the projections unless another process has done so lately; the batch itself is safe already."""
+        self._stored_through = self.projections.folded_through("batches")
+        if version - self._stored_through < _REFRESH_AT:
+            return
+        self._stored_through = version
+        try:
+            self.refresh()
+        except (LakeError, DeltaError, OSError) as error:
+            _log.warning("projections were not stored, readers fold the events instead: %s", error)
+
+    def _note_reuse(self, batch: Batch) -> None:
+        """A run that finds work done says so; the tables do not move."""
+        committed = self._batches.row(batch.id)
+        if batch.run_id is None or committed is None or committed["run_id"] == batch.run_id:
+            return
+        note = Batch(self, "reused", batch.id, batch.run_id, batch.run_id, batch.code_version)
+        if not note.done:
+            note.reuse()
+            self._append(note)
+
+    def _compare(self, batch: Batch) -> None:
+        """Sound the alarm when the batch that won the race holds other content than this one."""
+        won = self.batch_events(batch.id).filter(pc.is_valid(pc.field("content_hash")))
+        columns = [won.column(name).to_pylist() for name in ("derivation_hash", "content_hash", "version_id")]
+        first = {derivation: (content, version) for derivation, content, version in zip(*columns, strict=True)}
+        differ = {d: second for d, second in batch.contents().items() if d in first and first[d][0] != second}
+        if differ:
+            with self.begin("alarm", batch.id, derivation=sha256(canonical_json(differ)), run_id=batch.run_id) as alarm:
+                for derivation, second in differ.items():
+                    alarm.alarm(first[derivation][1], derivation, second)
+        lost = [version for version in batch.versions if not self.has(version)]
+        if lost:
+            raise DivergedError(batch.id[:12], sorted({artifact_id_of(version) for version in lost}))
 
 
 def _claim(storage: Storage, create: bool) -> None:

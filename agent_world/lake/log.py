@@ -12,6 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -53,6 +54,17 @@ class Commit(NamedTuple):
 
     version: int
     fresh: bool
+
+
+Committed = Callable[[str], bool]
+"""Whether a batch is in the log."""
+
+
+class Draft(NamedTuple):
+    """Rows for one commit, and the batches among them beside the one that is committed."""
+
+    events: pa.Table
+    batches: Sequence[str] = ()
 
 
 class _Chunk(NamedTuple):
@@ -132,13 +144,13 @@ class EventLog:
     def committed(self, key: str) -> bool:
         """Whether the batch `key` is in the log."""
         with self._lock:
-            return self._open().transaction_version(key) is not None
+            return _marked(self._open(), key)
 
-    def append(self, keys: Sequence[str], rows: Callable[[int], pa.Table]) -> Commit:
-        """Commit the rows that `rows` makes for the version they will land at, exactly once for `keys`.
+    def append(self, key: str, draft: Callable[[int, Committed], Draft]) -> Commit:
+        """Commit, exactly once, what `draft` makes for the version it will land at.
 
-        The first of `keys` names the batch; all of them are marked as committed together. When the reply is lost,
-        the next attempt reads the mark back.
+        `draft` may ask which batches are committed already; the answer holds for the commit. When the reply is lost,
+        the next attempt reads the mark of the batch back.
 
         Raises:
             CommitError: all attempts failed. DiskFullError: no space.
@@ -148,12 +160,12 @@ class EventLog:
             with self._lock:
                 try:
                     table = self._open()
-                    if table.transaction_version(keys[0]) is not None:
+                    if _marked(table, key):
                         return Commit(table.version(), fresh=False)
                     version = table.version() + 1
-                    events = rows(version)
+                    events, keys = draft(version, partial(_marked, table))
                     reach("event_commit")
-                    self._write(table, keys, events)
+                    self._write(table, [key, *keys], events)
                     self._storage.sync(*self._files(version), _log_key(version))
                     reach("after_event_commit")
                     if self._version == version - 1:
@@ -162,13 +174,13 @@ class EventLog:
                     return Commit(version, fresh=True)
                 except (DeltaError, OSError) as error:
                     self._table = None
-                    with blame_full_disk(self._storage.uri, f"batch {keys[0][:12]}"):
+                    with blame_full_disk(self._storage.uri, f"batch {key[:12]}"):
                         if is_disk_full(error):
                             raise
                     conflict = isinstance(error, CommitFailedError)
                     conflicts, faults = conflicts + conflict, faults + (not conflict)
                     if conflicts >= _CONFLICTS or faults >= _FAULTS:
-                        raise CommitError(keys[0][:12], conflicts + faults, str(error)) from error
+                        raise CommitError(key[:12], conflicts + faults, str(error)) from error
             time.sleep(random.uniform(0, min(0.5, 0.005 * 2 ** min(conflicts + 4 * faults, 7))))
 
     def _write(self, table: DeltaTable, keys: Sequence[str], events: pa.Table) -> None:
@@ -239,6 +251,10 @@ class EventLog:
         except FileNotFoundError as error:
             raise DamagedError(f"{self._storage.uri}/{FOLDER}", f"a data file is missing ({error})") from error
         return events.cast(SCHEMA).sort_by([("commit_version", "ascending"), ("position", "ascending")])
+
+
+def _marked(table: DeltaTable, batch: str) -> bool:
+    return table.transaction_version(batch) is not None
 
 
 def _log_key(version: int) -> str:

@@ -29,7 +29,10 @@ def run(query: str, view: View) -> pa.Table:
             engine.register(name, view.table(name))
         engine.execute("SET enable_external_access = false; SET lock_configuration = true")
         try:
-            return engine.execute(query).to_arrow_table()
+            answer = engine.sql(query)
+            if answer is None:
+                raise QueryError("it gives no rows; a lake is changed by batches, not by SQL")
+            return answer.to_arrow_table()
         except (duckdb.Error, pa.ArrowInvalid) as error:
             raise QueryError(str(error)) from error
 

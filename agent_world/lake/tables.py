@@ -31,10 +31,19 @@ class EventSource(Protocol):
         ...
 
 
-class _Entry:
+class Entry:
+    """A fold, the `events` version it has seen, and what of it is stored as a projection."""
+
     def __init__(self, fold: Fold, through: int) -> None:
         self.fold = fold
         self.through = through
+        self.stored_through: int | None = None if through < 0 else through
+        self.stored_rows = fold.kept
+
+    def settle(self) -> None:
+        """Note that the table is stored as it stands."""
+        self.fold.settle()
+        self.stored_through, self.stored_rows = self.through, self.fold.kept
 
 
 class Tables:
@@ -44,7 +53,7 @@ class Tables:
         self._events = events
         self._read_blob = read_blob
         self._base = base
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Entry] = {}
         self._lock = threading.RLock()
 
     def version(self) -> int:
@@ -57,14 +66,14 @@ class Tables:
         Raises:
             NotFoundError: there is no such table.
         """
-        return self.fold(name)[0].table()
+        return self.entry(name).fold.table()
 
     def events(self) -> pa.Table:
         """Every event, in order."""
         return self._events.read(-1, self._events.version())
 
-    def fold(self, name: str) -> tuple[Fold, int]:
-        """The fold of a table, brought up to the newest version, and that version."""
+    def entry(self, name: str) -> Entry:
+        """The fold of a table, brought up to the newest version."""
         spec_of(name)
         with self._lock:
             version = self._events.version()
@@ -73,13 +82,13 @@ class Tables:
                 base = self._base(name)
                 through = -1 if base is None else base.folded_through
                 fold = open_fold(name, None if base is None else base.table, self._read_blob)
-                entry = self._entries[name] = _Entry(fold, through)
+                entry = self._entries[name] = Entry(fold, through)
             if entry.through < version:
                 events = self._events.read(entry.through, version)
                 if events.num_rows:
                     entry.fold.apply(events)
                 entry.through = version
-            return entry.fold, version
+            return entry
 
 
 class Index:

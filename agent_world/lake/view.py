@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,9 @@ from agent_world.lake.errors import NotFoundError, near
 from agent_world.lake.log import EventLog
 from agent_world.lake.tables import Index, Tables
 
+if TYPE_CHECKING:
+    from agent_world.lake.graph import Graph
+
 
 class View:
     """Tables at one point in time over the log and the blobs they rest on."""
@@ -24,6 +28,17 @@ class View:
         self.log, self.blobs, self.tables = log, blobs, tables
         self._versions = Index(lambda: tables.table("versions"), "version_id")
         self._batches = Index(lambda: tables.table("batches"), "batch")
+
+    @cached_property
+    def _graph(self) -> Graph:
+        from agent_world.lake.graph import Graph
+
+        return Graph(lambda: self.tables.table("versions"), lambda: self.tables.table("edges"))
+
+    @property
+    def graph(self) -> Graph:
+        """The lineage graph, brought up to now."""
+        return self._graph.refresh()
 
     def table(self, name: str) -> pa.Table:
         """A whole table in Arrow, `events` included; JSON columns stay text.
@@ -127,10 +142,11 @@ class View:
             NotFoundError: nothing, or more than one thing, is called `ref`; near matches are named.
         """
         spec = rows.spec_of_kind(kind)
+        known = self._versions.row(ref)
+        if known is not None and known["kind"] == kind:
+            return VersionId(ref)
         found = self.tables.table(spec.name).select(["version_id", "artifact_id", "state"])
         versions, artifacts, states = (column.to_pylist() for column in found.columns)
-        if ref in versions:
-            return VersionId(ref)
         current = {a: v for v, a, state in zip(versions, artifacts, states, strict=True) if state == "created"}
         if ref in current:
             return VersionId(current[ref])

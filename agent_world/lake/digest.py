@@ -1,0 +1,63 @@
+"""Logical digests: of rows, whatever their order or their files, and of the batches of the log."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from agent_world.identity import Digest, sha256
+from lake_schemas import EVENTS, TableSpec
+
+_PHYSICAL = ("commit_version", "position")  # where an event lies in this lake, as against what it says
+
+
+class BatchDigest(NamedTuple):
+    """What one batch says, wherever it lies."""
+
+    batch: str
+    events: int
+    sha256: Digest
+
+
+def table_digest(spec: TableSpec, table: pa.Table, *, volatile: bool) -> Digest:
+    """One digest of the rows of a table, independent of their order.
+
+    With `volatile` it covers every column: two folds of one log agree. Without, it leaves out when, where and in which
+    run things happened: two lakes in which the same was made agree.
+    """
+    names = [column.name for column in spec.all_columns if volatile or not column.volatile]
+    rows = _query(f"SELECT sha256({_row(spec, names)}) AS digest FROM rows ORDER BY digest", table)
+    return sha256("".join(rows.column("digest").to_pylist()))
+
+
+def batch_digests(events: pa.Table) -> list[BatchDigest]:
+    """A digest of each batch, in the order of the events."""
+    names = [column.name for column in EVENTS.all_columns if column.name not in _PHYSICAL]
+    rows = _query(
+        f"""
+        SELECT batch, count(*) AS events, sha256(string_agg(digest, '' ORDER BY place)) AS sha256
+        FROM (SELECT batch, sha256({_row(EVENTS, names)}) AS digest, place FROM rows)
+        GROUP BY batch ORDER BY min(place)
+        """,
+        events.append_column("place", pa.array(range(events.num_rows), type=pa.int64())),
+    )
+    return [BatchDigest(**row) for row in rows.to_pylist()]
+
+
+def _query(query: str, rows: pa.Table) -> pa.Table:
+    import duckdb
+
+    with duckdb.connect(":memory:") as engine:
+        engine.register("rows", rows)
+        return engine.sql(query).to_arrow_table()
+
+
+def _row(spec: TableSpec, names: list[str]) -> str:
+    """An expression for one unambiguous text of a row."""
+    cells = []
+    for name in names:
+        # JSON would write a timestamp in the time zone of the session.
+        moment = pa.types.is_timestamp(spec.column(name).type)
+        cells.append(f"'{name}', epoch_us(\"{name}\")" if moment else f"'{name}', \"{name}\"")
+    return f"CAST(json_object({', '.join(cells)}) AS VARCHAR)"

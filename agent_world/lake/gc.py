@@ -1,0 +1,119 @@
+"""The only thing that removes files: garbage of crashes, compacted files, projections out of use. Never what is pinned.
+
+It holds the lake alone, so no batch is in flight, and takes nothing younger than the grace period. Events, and blobs
+that an event names, are never garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from agent_world.lake import blobs, projections, snapshots
+from agent_world.lake.errors import DamagedError, LakeBusyError, NotFoundError
+from agent_world.lake.log import FOLDER
+
+if TYPE_CHECKING:
+    from agent_world.lake.lake import Lake
+
+GRACE = timedelta(days=7)
+
+
+class Garbage(NamedTuple):
+    """One file that nothing needs."""
+
+    key: str
+    size: int
+    why: str
+
+
+def gc(lake: Lake, *, grace: timedelta = GRACE, dry_run: bool = True) -> list[Garbage]:
+    """Find garbage older than `grace` and, unless `dry_run`, remove it.
+
+    Raises:
+        LakeBusyError: a batch is in flight. DamagedError: a pin cannot be read, so that nothing may be removed.
+    """
+    from agent_world.lake.lake import IN_FLIGHT
+
+    with lake.storage.exclusive(IN_FLIGHT) as held:
+        if not held:
+            raise LakeBusyError(lake.uri, "a batch is in flight")
+        fresh = type(lake)(lake.storage)
+        pinned = _pinned(fresh)
+        found = [*_blobs(fresh), *_projections(fresh), *_aside(fresh)]
+        oldest = datetime.now(UTC) - grace
+        garbage = [item.garbage for item in found if item.modified < oldest]
+        garbage += _events(fresh, pinned, grace, dry_run)
+        if not dry_run:
+            for item in garbage:
+                fresh.storage.delete(item.key)
+            _check(fresh, pinned)
+        return garbage
+
+
+class _Old(NamedTuple):
+    garbage: Garbage
+    modified: datetime
+
+
+class _Pin(NamedTuple):
+    version: int
+    files: list[str]
+
+
+def _pinned(lake: Lake) -> list[_Pin]:
+    """What snapshots pin of the files here; an imported snapshot pins batches, which are never removed."""
+    pins = []
+    for snapshot in dict.fromkeys(row["snapshot_id"] for row in lake.rows("snapshots")):
+        try:
+            manifest = snapshots.manifest_of(lake, snapshot)
+        except NotFoundError as error:
+            raise DamagedError(f"snapshot {snapshot[:12]}", "its manifest is missing") from error
+        files = [f"{FOLDER}/{file['path']}" for file in manifest["files"]]
+        if all(map(lake.storage.exists, files)):
+            pins.append(_Pin(manifest["events_version"], files))
+    return pins
+
+
+def _blobs(lake: Lake) -> Iterator[_Old]:
+    named = set(lake.table("blobs").column("pack").to_pylist())
+    for item in lake.storage.list(blobs.FOLDER):
+        if item.key not in named:
+            yield _Old(Garbage(item.key, item.size, "no event names it"), item.modified)
+
+
+def _projections(lake: Lake) -> Iterator[_Old]:
+    used = lake.projections.generation()
+    for item in lake.storage.list(projections.FOLDER):
+        if item.key != projections.POINTER and item.key.split("/")[1] != used:
+            yield _Old(Garbage(item.key, item.size, "a projection out of use"), item.modified)
+
+
+def _aside(lake: Lake) -> Iterator[_Old]:
+    for item in lake.storage.list():
+        name = PurePosixPath(item.key).name
+        if name.startswith(".") and name.endswith(".aside") and not item.key.startswith(blobs.FOLDER):
+            yield _Old(Garbage(item.key, item.size, "left by a writer that died"), item.modified)
+
+
+def _events(lake: Lake, pinned: list[_Pin], grace: timedelta, dry_run: bool) -> list[Garbage]:
+    sizes = {item.key: item.size for item in lake.storage.list(FOLDER)}
+    removed = lake.log.handle().vacuum(
+        retention_hours=int(grace.total_seconds() // 3600),
+        dry_run=dry_run,
+        enforce_retention_duration=False,
+        full=True,  # the default does not see files of writers that died
+        keep_versions=sorted({pin.version for pin in pinned}) or None,
+    )
+    keys = [f"{FOLDER}/{unquote(path)}" for path in removed]
+    return [Garbage(key, sizes.get(key, 0), "compacted, or left by a writer that died") for key in keys]
+
+
+def _check(lake: Lake, pinned: list[_Pin]) -> None:
+    for pin in pinned:
+        for key in pin.files:
+            if not lake.storage.exists(key):
+                raise DamagedError(key, f"gc removed a file pinned at version {pin.version}")
