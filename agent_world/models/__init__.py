@@ -1,0 +1,1 @@
+"""Chat clients, local models, renderers and policies."""

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+import torch
+
+from agent_world.errors import BadInputError
+from agent_world.models.decoding import Decoder
+from agent_world.models.local import CONTEXT_FULL, LocalPolicy
+from agent_world.models.renderer import transcript
+from agent_world.models.tiny import save
+from agent_world.rollouts.model import Observation
+from tests.models import little
+
+
+def policy(model=None, **options):
+    return LocalPolicy(model or little.model(), little.renderer(), name="tiny", version="0", max_step=24, **options)
+
+
+def play(policy, episodes=5, turns=4, *, together=True):
+    """Turns of several episodes whose every step is answered by one of three observations."""
+    histories = {f"e{n}": [] for n in range(episodes)}
+    for number in range(turns):
+        batch = [little.turn(tuple(h), episode=e, seed=int(e[1:])) for e, h in histories.items()]
+        steps = policy.act(batch) if together else [policy.act([turn])[0] for turn in batch]
+        for (episode, history), step in zip(histories.items(), steps, strict=True):
+            history.append((step, (little.HITS, little.BOOK, little.REFUSED)[(number + int(episode[1:])) % 3]))
+    return histories
+
+
+def test_recorded_logprobs_are_those_of_the_training_forward():
+    model = little.model()
+    for history in play(policy(model)).values():
+        ids, written, _ = transcript(little.renderer(), little.turn(), history)
+        with torch.no_grad():
+            all_logprobs = torch.log_softmax(model(torch.tensor([ids])).logits[0], -1)
+        trained = [all_logprobs[i - 1, ids[i]].item() for i, by_policy in enumerate(written) if by_policy]
+        recorded = [logprob for step, _ in history for logprob in step.tokens.logprobs]
+        assert recorded == pytest.approx(trained, abs=1e-5)
+
+
+def test_an_episode_does_not_depend_on_its_neighbours():
+    together, alone = play(policy()), play(policy(), together=False)
+    assert [[s.tokens.ids for s, _ in h] for h in together.values()] == [
+        [s.tokens.ids for s, _ in h] for h in alone.values()
+    ]
+
+
+def test_samples_differ_by_seed_and_greedy_steps_do_not():
+    turns = [little.turn(episode=f"e{n}", seed=n) for n in range(6)]
+    assert len({step.tokens.ids for step in policy().act(turns)}) == 6
+    assert len({step.tokens.ids for step in policy(temperature=0).act(turns)}) == 1
+
+
+def test_samples_follow_the_distribution_of_the_model():
+    model = little.model()
+    prompt = little.renderer().prompt(little.turn())
+    with torch.no_grad():
+        expected = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 0.2, -1)
+    decoder = Decoder(model, stops=frozenset(), pad=0, context=512, temperature=0.2)
+    draws = np.random.default_rng(0).random((2000, 1))
+    names = [str(n) for n in range(2000)]
+    written = decoder.write(names, [prompt] * 2000, draws, at_most=1)
+    counts = torch.bincount(torch.tensor([w.ids[0] for w in written]), minlength=len(expected)) / 2000
+    assert (counts - expected).abs().sum() < 2.5 * (expected * (1 - expected) / 2000).sqrt().sum()
+
+
+def test_a_policy_that_forgot_an_episode_reads_it_again_from_its_history():
+    kept, forgetful = policy(), policy()
+    history = play(kept, episodes=1, turns=2)["e0"]
+    assert play(forgetful, episodes=1, turns=2)["e0"] == history
+    forgetful.forget(["e0"])
+    turn = little.turn(tuple(history), episode="e0", seed=0)
+    assert kept.act([turn])[0].tokens.ids == forgetful.act([turn])[0].tokens.ids
+
+
+def test_a_full_context_makes_malformed_steps_and_spares_the_neighbours():
+    small = policy(max_context=150)
+    long = Observation(status="ok", value={"text": "word " * 80})
+    first = small.act([little.turn(episode="a"), little.turn(episode="b")])
+    full, fits = small.act(
+        [little.turn(((first[0], long),), episode="a"), little.turn(((first[1], little.REFUSED),), episode="b")]
+    )
+    assert (full.kind, full.text) == ("malformed", CONTEXT_FULL)
+    assert fits.tokens is not None
+
+
+def test_a_saved_policy_loads_and_acts_alike(tmp_path):
+    model = little.model()
+    save(tmp_path, model, little.tokenizer())
+    loaded = LocalPolicy.load(tmp_path, version="0", temperature=0)
+    before = policy(model, temperature=0).act([little.turn()])[0].tokens.ids
+    assert loaded.act([little.turn()])[0].tokens.ids[: len(before)] == before
+    assert loaded.at(1.0).temperature == 1.0
+
+
+def test_a_directory_without_a_model_is_refused_in_one_line(tmp_path):
+    with pytest.raises(BadInputError, match="not a model directory") as caught:
+        LocalPolicy.load(tmp_path, version="0")
+    assert "\n" not in str(caught.value)
