@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import jsonschema
+from jsonschema.protocols import Validator
 
 from agent_world.environments.model import Json
-from agent_world.identity import canonical_json
+
+_KEPT = 4096
+# By identity, as hashing a schema costs more than checking against it; the entry keeps the schema, so its id stays its.
+_validators: OrderedDict[int, tuple[Mapping[str, Json], Validator]] = OrderedDict()
 
 
 def complaint(schema: Mapping[str, Json], arguments: Any) -> str | None:
     """What is wrong with `arguments`, in one sentence for the caller; None when they are valid."""
-    error = jsonschema.exceptions.best_match(_validator(_identity(schema)).iter_errors(arguments))
+    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(arguments))
     if error is None:
         return None
     place = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in error.absolute_path)
     return f"{place.removeprefix('.')}: {error.message}" if place else error.message
 
 
-@lru_cache(maxsize=4096)
-def _validator(schema: str) -> jsonschema.protocols.Validator:
-    import json
-
-    return jsonschema.Draft202012Validator(json.loads(schema))
-
-
-def _identity(schema: Mapping[str, Json]) -> str:
-    return canonical_json(schema)
+def _validator(schema: Mapping[str, Json]) -> Validator:
+    kept = _validators.get(id(schema))
+    if kept is None:
+        kept = _validators[id(schema)] = (schema, jsonschema.Draft202012Validator(schema))
+        if len(_validators) > _KEPT:
+            _validators.popitem(last=False)
+    return kept[1]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent_world.identity import Digest, VersionId
+
+if TYPE_CHECKING:
+    from agent_world.environments.session import Session
+    from agent_world.sandbox import Sandbox
 
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict with string keys."""
@@ -268,3 +272,13 @@ class Environment:
             if tool.name == name:
                 return tool
         raise KeyError(name)
+
+    def session(self, seed: int = 0, sandbox: Sandbox | None = None) -> Session:
+        """A live session of its own: private copy of `D`, fresh tool state, virtual clock, seeded ids; use it with `with`.
+
+        Raises:
+            UnusableEnvironmentError: its runtime or its state format is not ours.
+        """
+        from agent_world.environments.session import open_session
+
+        return open_session(self, seed, sandbox)

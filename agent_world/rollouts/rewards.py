@@ -98,7 +98,7 @@ def judge_all(
         if task.kind == "program":
             open_ = [index for index, outcome in enumerate(outcomes) if outcome.status == "pass"]
             candidates = [aligned(answers[index], task.answer, task.answer_schema) for index in open_]
-            verified = verify(task, candidates, initial, final, sandbox) if candidates else []
+            verified = verify(task, candidates, initial, final, change, sandbox) if candidates else []
             for index, verification in zip(open_, verified, strict=True):
                 outcomes[index] = _verified_outcome(verification)
     except Exception as error:

@@ -27,19 +27,32 @@ class Verification:
 
 
 def verify(
-    task: Task, answers: Sequence[Mapping[str, Json]], initial: State, final: State, sandbox: Sandbox | None = None
+    task: Task,
+    answers: Sequence[Mapping[str, Json]],
+    initial: State,
+    final: State,
+    change: Mapping[str, Json],
+    sandbox: Sandbox | None = None,
 ) -> list[Verification]:
-    """One verification an answer, all in one run of the sandbox; an answer that breaks the run is tried alone."""
-    result = _run(task, answers, initial, final, sandbox)
+    """One verification an answer, all in one run of the sandbox; an answer that breaks the run is tried alone.
+
+    `change` is the normalised difference of the two states: what ``toolkit.changes`` gives in there.
+    """
+    result = _run(task, answers, initial, final, change, sandbox)
     if result.status == "ok":
         return [_verification(item) for item in result.value]
     if len(answers) > 1:
-        return [verify(task, [answer], initial, final, sandbox)[0] for answer in answers]
+        return [verify(task, [answer], initial, final, change, sandbox)[0] for answer in answers]
     return [Verification(error=f"{result.status}: {result.error}")]
 
 
 def _run(
-    task: Task, answers: Sequence[Mapping[str, Json]], initial: State, final: State, sandbox: Sandbox | None
+    task: Task,
+    answers: Sequence[Mapping[str, Json]],
+    initial: State,
+    final: State,
+    change: Mapping[str, Json],
+    sandbox: Sandbox | None,
 ) -> RunResult:
     from agent_world.sandbox import default_sandbox
 
@@ -47,7 +60,7 @@ def _run(
     if final.changes:
         laid |= {f"final/{path}": data for path, data in final.files.items()}
     laid |= {"v_code.py": (task.verifier or "").encode(), "verify_guest.py": _driver()}
-    arguments = {"answers": [dict(answer) for answer in answers], "gold": task.answer}
+    arguments = {"answers": [dict(answer) for answer in answers], "gold": task.answer, "changes": dict(change)}
     box = sandbox or default_sandbox()
     return box.run_code(laid, "verify_guest:main", arguments, timeout_s=TIMEOUT_S)
 

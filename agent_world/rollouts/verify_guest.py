@@ -10,28 +10,29 @@ from toolkit import fold  # the sandbox's own
 
 
 class State:
-    """One state as a verifier sees it: `db` read-only, `documents` path -> text."""
+    """One state as a verifier sees it: `db` read-only, `documents` path -> text, `changes` since the initial state."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, changes):
+        self.changes = changes
         self.db = sqlite3.connect(f"file:{folder}/data.sqlite?mode=ro&immutable=1", uri=True)
         self.db.row_factory = sqlite3.Row
         self.db.create_function("fold", 1, fold, deterministic=True)
         self.documents = dict(_documents(os.path.join(folder, "documents")))
 
 
-def main(answers, gold):
+def main(answers, gold, changes):
     """For each answer ``{"failed": [...]}`` or, when the verifier itself breaks, ``{"error": "..."}``."""
     with open("v_code.py", encoding="utf-8") as source:
         code = compile(source.read(), "v_code.py", "exec")
     final = "final" if os.path.isdir("final") else "initial"
-    return [_one(code, answer, gold, final) for answer in answers]
+    return [_one(code, answer, gold, final, changes) for answer in answers]
 
 
-def _one(code, answer, gold, final):
+def _one(code, answer, gold, final, changes):
     try:
         module = {"__name__": "v_code"}
         exec(code, module)
-        failed = module["verify"](answer, gold, State("initial"), State(final))
+        failed = module["verify"](answer, gold, State("initial", {}), State(final, changes))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:500]}
     if not isinstance(failed, list) or not all(isinstance(name, str) for name in failed):

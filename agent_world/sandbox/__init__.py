@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 
 from agent_world.sandbox.base import Limits, RunResult, Sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
@@ -23,6 +25,7 @@ __all__ = [
 
 _BACKENDS = {"bwrap": BwrapSandbox}
 _default: BwrapSandbox | None = None
+_lock = threading.Lock()
 
 
 def open_sandbox(backend: str = "bwrap", limits: Limits | None = None) -> Sandbox:
@@ -37,18 +40,31 @@ def open_sandbox(backend: str = "bwrap", limits: Limits | None = None) -> Sandbo
 
 
 def default_sandbox() -> Sandbox:
-    """The sandbox of this process: started at the first call, ended with the process; a forked child gets its own."""
+    """The sandbox of this process: started at the first call, ended with the process, started again if it died.
+
+    A forked child gets its own.
+    """
     global _default
-    if _default is None:
-        _default = BwrapSandbox()
-    return _default
+    with _lock:
+        if _default is None or not _default.alive():
+            if _default is not None:
+                _default.close()
+            _default = BwrapSandbox()
+        return _default
 
 
-def _after_fork() -> None:
-    global _default
+def _close_default() -> None:
+    if _default is not None:
+        _default.close()
+
+
+def _forget_default() -> None:
+    global _default, _lock
+    _lock = threading.Lock()
     if _default is not None:
         _default.abandon()
         _default = None
 
 
-os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_close_default)
+os.register_at_fork(after_in_child=_forget_default)

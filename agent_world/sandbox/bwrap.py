@@ -72,6 +72,10 @@ class BwrapSandbox(Sandbox):
             theirs.close()
         return Worker(ours, lambda: self._kill(number))
 
+    def alive(self) -> bool:
+        """Whether new sessions can be opened."""
+        return self._control.fileno() >= 0 and self._process.poll() is None
+
     def close(self) -> None:
         """The zygote ends at the closed socket, and with it, as the first process of their namespace, all sessions."""
         if self._control.fileno() < 0:

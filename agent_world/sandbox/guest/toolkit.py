@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
 import os
 import sqlite3
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pins
 
@@ -32,7 +33,8 @@ class World:
     def __init__(self, db: sqlite3.Connection, documents: Documents, seed: int) -> None:
         self.db = db
         self._documents = documents
-        self._seed = seed
+        # Neighbouring seeds must not give neighbouring ids.
+        self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8], "big")
         self._minted: dict[str, int] = {}
 
     def today(self) -> str:
@@ -108,6 +110,21 @@ class Documents:
         return kept
 
 
+class Judged(Protocol):
+    """The final state as a verifier gets it: `changes` is its difference from the initial one."""
+
+    changes: dict[str, dict[str, list[Any]]]
+
+
+def changes(_initial: object, final: Judged) -> dict[str, dict[str, list[Any]]]:
+    """What the episode changed, as the supervisor found it (agent_world/environments/state.py, `normalised`).
+
+    ``{table: {"added": [row], "removed": [row], "changed": [{"key", "before", "after"}]}}``; {} when nothing changed.
+    Ids that the episode made are ``$1``, ``$2``, ...
+    """
+    return final.changes
+
+
 def escape_like(text: str) -> str:
     r"""`text` with its wildcards escaped, for ``LIKE ? ESCAPE '\'``."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
@@ -132,3 +149,4 @@ def fold(text: Any) -> Any:
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
+
