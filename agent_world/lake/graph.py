@@ -1,4 +1,4 @@
-"""The lineage graph in memory: exact versions and the edges between them, in rustworkx, carried forward as events arrive."""
+"""The lineage graph in memory: exact versions and their edges, in rustworkx, carried forward as events arrive."""
 
 from __future__ import annotations
 

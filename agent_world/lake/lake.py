@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
@@ -29,6 +30,7 @@ from agent_world.lake.errors import (
 from agent_world.lake.log import Commit, EventLog
 from agent_world.lake.moments import At, moment
 from agent_world.lake.projections import Projections
+from agent_world.lake.sql import run as run_sql
 from agent_world.lake.storage import Storage, open_storage
 from agent_world.lake.tables import Index, Tables
 from agent_world.lake.view import View
@@ -127,6 +129,14 @@ class Lake(View):
                     return
             time.sleep(_GC_WAIT_S * (attempt + 1 < _GC_WAITS))
         raise LakeBusyError(self.uri, "gc is at work")
+
+    def sql(self, query: str, *, at: At | None = None) -> pa.Table:
+        """The answer to a DuckDB query; every table and `events` is a view.
+
+        Raises:
+            QueryError: the query was refused. NotFoundError: there is no such point in time.
+        """
+        return run_sql(query, self.at(at))
 
     def commit(self, batch: Batch) -> None:
         """Commit a batch; called when its ``with`` block is left.

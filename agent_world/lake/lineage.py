@@ -150,7 +150,7 @@ def diff(view: View, first: str, second: str) -> dict[str, Any]:
         "first": first,
         "second": second,
         "payload": dict(sorted(_changes(payloads[0], payloads[1], ""))),
-        "files": {path: [f.get(path) for f in files] for path in sorted({*files[0], *files[1]}) if _differ(files, path)},
+        "files": _files(files[0], files[1]),
         "parents_only_first": sorted(map(list, parents[0] - parents[1])),
         "parents_only_second": sorted(map(list, parents[1] - parents[0])),
         "same_derivation": rows[0]["derivation_hash"] == rows[1]["derivation_hash"],
@@ -162,8 +162,8 @@ def reproduce(
 ) -> Reproduced:
     """The batches that lead to a version, in order. With `execute` each is run again and its outputs compared.
 
-    `execute` runs one step, somewhere else than in this lake, and gives the version ids that came out. A version that comes
-    out otherwise is recorded as `diverged`, never overwritten.
+    `execute` runs one step, somewhere else than in this lake, and gives the version ids that came out. A version that
+    comes out otherwise is recorded as `diverged`, never overwritten.
 
     Raises:
         NotFoundError: no such version.
@@ -253,5 +253,7 @@ def _changes(first: Any, second: Any, path: str) -> Iterable[tuple[str, list[Any
         yield path, [first, second]
 
 
-def _differ(files: list[dict[str, Any]], path: str) -> bool:
-    return files[0].get(path) != files[1].get(path)
+def _files(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """sha256 on both sides of the files that differ."""
+    paths = sorted({*first, *second})
+    return {path: [first.get(path), second.get(path)] for path in paths if first.get(path) != second.get(path)}

@@ -1,7 +1,7 @@
 """OpenLineage events of what a lake knows: one COMPLETE RunEvent a batch, datasets with their exact version.
 
-The wire format is that of openlineage.io, spec 2-0-2 with the facet DatasetVersionDatasetFacet 1-0-1. It is an export; the
-lake itself is the store.
+The wire format is that of openlineage.io, spec 2-0-2 with the facet DatasetVersionDatasetFacet 1-0-1. It is an export;
+the lake itself is the store.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Snapshots: a canonical manifest that pins what a lake says, by hash; its sha256 is the snapshot's id.
 
 A manifest lists the batches in order with a digest each, the data files they lie in, the blob roots they reach, a
-logical digest of every table and the code version. Taking one copies nothing. Since events are never removed, a snapshot
-is read by folding its batches again, here or in any lake that imported them.
+logical digest of every table and the code version. Taking one copies nothing. Since events are never removed, a
+snapshot is read by folding its batches again, here or in any lake that imported them.
 """
 
 from __future__ import annotations

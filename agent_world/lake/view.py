@@ -58,16 +58,6 @@ class View:
         """
         return rows.select(rows.spec_of(table), self.tables.table(table), where, columns)
 
-    def sql(self, query: str) -> pa.Table:
-        """The answer to a DuckDB query; every table and `events` is a view.
-
-        Raises:
-            QueryError: the query was refused.
-        """
-        from agent_world.lake.sql import run
-
-        return run(query, self)
-
     def payload(self, version_id: VersionId) -> dict[str, Any]:
         """What the version is, as it was created.
 
@@ -134,6 +124,31 @@ class View:
         if row is None:
             raise NotFoundError("batch", batch)
         return self.log.commit(row["commit_version"]).filter(pc.field("batch") == batch)
+
+    def find(self, ref: str) -> VersionId:
+        """As `resolve`, among artifacts of every kind.
+
+        Raises:
+            NotFoundError: nothing, or more than one thing, is called `ref`.
+        """
+        if self.has(VersionId(ref)):
+            return VersionId(ref)
+        names = self.tables.table("versions").select(["kind", "artifact_id"])
+        pairs = list(zip(*(column.to_pylist() for column in names.columns), strict=True))
+        kinds = dict.fromkeys(kind for kind, artifact in pairs if ref and artifact.startswith(ref.partition("@")[0]))
+        if not kinds:
+            raise NotFoundError("artifact", ref, near(ref, [artifact for _, artifact in pairs]))
+        found: list[VersionId] = []
+        for kind in kinds:
+            try:
+                found.append(self.resolve(kind, ref))
+            except NotFoundError:
+                if len(kinds) == 1:
+                    raise
+        if len(found) != 1:
+            why = f"{ref!r} may mean any of these kinds: {', '.join(kinds)}"
+            raise NotFoundError("artifact", ref, sorted(found)[:3], why)
+        return found[0]
 
     def resolve(self, kind: str, ref: str) -> VersionId:
         """The exact version that `ref` means: a version, an artifact (its current version), or a unique start of one.

@@ -1,0 +1,24 @@
+"""`agent-world sql`: every table of the lake in SQL."""
+
+from __future__ import annotations
+
+import click
+
+from dagster_project.cli.common import Format, at_option, format_option, lake_option, print_rows
+
+
+@click.command()
+@click.argument("query")
+@at_option
+@lake_option
+@format_option
+def command(query: str, at: str | None, lake: str, format: Format) -> None:
+    r"""Run a DuckDB query; every table and `events` is a view.
+
+    \b
+      agent-world sql "SELECT gate, accepted, count(*) FROM gate_verdicts GROUP BY ALL"
+      agent-world sql "SHOW TABLES"
+    """
+    from agent_world.lake import open_lake
+
+    print_rows(open_lake(lake, create=False).sql(query, at=at).to_pylist(), format)
