@@ -20,6 +20,7 @@ COMMANDS = {
     "replay": "Rebuild every projection from the events and compare.",
     "audit": "Run every gate again on every accepted artifact with fresh seeds.",
     "sandbox": "Test that the sandbox holds.",
+    "gc": "Remove what nothing needs and nothing pins.",
     "status": "Count what the lake holds and what is unfinished.",
     "ui": "Open Dagster and MLflow over this lake.",
 }
