@@ -15,7 +15,8 @@ Pick = Callable[[str, str, Random], Json]
 
 OPTIONAL_SHARE = 0.3
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)'([^']+)'(?!\w)|`([^`]+)`")
-_NAME = re.compile(r"[A-ZÀ-ÖØ-Þ0-9][\w'%&.-]*(?:\s+(?:(?:of|de|la|the|and|du|von|van)\s+)?[A-ZÀ-ÖØ-Þ0-9][\w'%&.-]*)*")
+_CAPITALISED = r"[A-ZÀ-ÖØ-Þ0-9](?:[\w'%&-]|\.(?=\w))*"
+_NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|de|la|the|and|du|von|van)\s+)?{_CAPITALISED})*")
 _SENTENCE_START = re.compile(r"(?:^|[.?!]\s+)$")
 _NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:\.\d+)?(?![\w])")
 
@@ -63,7 +64,7 @@ def entities(text: str) -> list[str]:
     rest = _QUOTED.sub(" , ", text)
     named = []
     for match in _NAME.finditer(rest):
-        words = match.group().rstrip(".").split()
+        words = match.group().split()
         if _SENTENCE_START.search(rest[: match.start()]):
             words = words[1:]
         if words:

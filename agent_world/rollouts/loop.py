@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -74,6 +74,7 @@ def roll_out(
     running: dict[int, Episode] = {}
     finished: dict[int, Episode] = {}
     identities = [_identity(spec, policy) for spec in episodes]
+    names = _distinct(identities)
     try:
         while waiting or running:
             while waiting and len(running) < live:
@@ -81,12 +82,12 @@ def roll_out(
                 spec = episodes[index]
                 running[index] = Episode(
                     spec.task, spec.environment, seed=spec.seed, sandbox=sandbox, user=user, free_form=free_form,
-                    name=identities[index],
+                    name=names[index],
                 )  # fmt: skip
             ready = {index: episode for index, episode in running.items() if not episode.over}
             _advance(list(ready.values()), policy, max_steps)
             ended = [index for index, episode in running.items() if episode.over]
-            policy.forget([identities[index] for index in ended])
+            policy.forget([names[index] for index in ended])
             for index in ended:
                 finished[index] = running.pop(index)
     finally:
@@ -161,6 +162,16 @@ def _judge_together(episodes: Sequence[Episode], sandbox: Sandbox | None, free_f
         )  # fmt: skip
         for episode, outcome in zip(group, outcomes, strict=True):
             episode.outcome = outcome
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """`names` with a number behind each that has been there before: equal episodes are live side by side."""
+    seen: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        distinct.append(f"{name}#{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return distinct
 
 
 def _identity(spec: EpisodeSpec, policy: Policy) -> str:

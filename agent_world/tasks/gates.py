@@ -18,9 +18,10 @@ from agent_world.rollouts.arguments import leaves
 from agent_world.rollouts.canonical import canonical
 from agent_world.rollouts.episode import Episode
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
-from agent_world.rollouts.model import Outcome, Policy, Trajectory
+from agent_world.rollouts.model import Observation, Outcome, Policy, Trajectory
 from agent_world.rollouts.randoms import RandomAgent
 from agent_world.rollouts.rewards import judge_all
+from agent_world.tasks.execution import run_solution
 from agent_world.tasks.meddling import meddle
 from agent_world.tasks.model import Task
 from agent_world.tasks.static_gates import evidence_gate, leak_gate, rubric_gate
@@ -177,6 +178,9 @@ def _gold_gate(case: _Case) -> GateVerdict:
         return _verdict("gold", [outcome], "other_state", {**evidence, "change": change})
     if outcome.status != "pass":
         return _verdict("gold", [outcome], "gold_fails", evidence)
+    observed = [observation for _, observation in episode.steps if observation is not None]
+    if why := _other_answer(case, observed):
+        return _verdict("gold", [outcome], "other_answer", {**evidence, "why": why})
     if minted := _minted(difference, database, task.answer):
         return _verdict("gold", [outcome], "minted_id", {**evidence, "minted": minted})
     return _verdict("gold", [outcome], None, evidence)
@@ -247,6 +251,24 @@ def _solver_gate(case: _Case, solver: SolverFactory) -> tuple[GateVerdict, tuple
     evidence = {"runs": len(outcomes), "passes": _passes(outcomes), "consistent": consistent, "failed": failed}
     reason = None if consistent >= CONSISTENT_RUNS else "not_consistent"
     return _verdict("solver", outcomes, reason, evidence), tuple(trajectories)
+
+
+def _other_answer(case: _Case, observed: Sequence[Observation]) -> str | None:
+    """Why the recorded answer is not what execution gives; None when it is.
+
+    A program's solution is executed again; what a graph task asks for must all stand in the replayed trace.
+    """
+    task = case.task
+    if task.kind == "program":
+        solved = run_solution(case.environment, task.solution or "", task.seed, case.sandbox)
+        if isinstance(solved, str):
+            return solved
+        if canonical(solved.answer, task.answer_schema) != canonical(task.answer, task.answer_schema):
+            return f"the solution answers {canonical_json(solved.answer)}"
+        return None if solved.trace.calls == task.plan else "the solution makes other calls than the plan"
+    seen = {canonical(value, {}) for observation in observed for _, value in leaves(observation.value)}
+    unseen = [name for name, value in leaves(task.answer) if canonical(value, {}) not in seen]
+    return f"no call of the plan shows {', '.join(unseen)}" if unseen else None
 
 
 def _minted(difference: StateDiff, database: Database, answer: Json) -> list[str]:

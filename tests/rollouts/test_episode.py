@@ -1,0 +1,143 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from agent_world.environments.state import State
+from agent_world.identity import VersionId
+from agent_world.rollouts.episode import Episode, EpisodeOverError, PinMismatchError
+from agent_world.rollouts.model import Step
+from agent_world.rollouts.rewards import UnjudgeableTaskError
+from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
+
+
+def opened(task=READING, environment=ENVIRONMENT, **more):
+    return Episode(task, environment, seed=7, **more)
+
+
+def play_gold(episode, task):
+    for call in task.plan:
+        assert episode.call(call.tool, call.arguments).status == "ok"
+    return episode.answer(task.answer)
+
+
+@pytest.mark.parametrize("task", [READING, WRITING, PROGRAM], ids=lambda task: task.task_id)
+def test_gold_passes(task):
+    with opened(task) as episode:
+        assert play_gold(episode, task).status == "pass"
+        assert episode.final_digest
+
+
+def test_another_version_of_the_environment_is_refused():
+    newer = replace(ENVIRONMENT, version=VersionId("toy-library@1"))
+    with pytest.raises(PinMismatchError, match="toy-read pins toy-library@0, not toy-library@1"):
+        opened(environment=newer)
+
+
+def test_a_task_that_nothing_can_fail_is_refused():
+    with pytest.raises(UnjudgeableTaskError):
+        opened(replace(READING, rubric=()))
+
+
+def test_a_policy_gets_the_turn_and_nothing_else():
+    with opened() as episode:
+        episode.call("search_books", {"title": "Winter Maps"})
+        turn = episode.turn()
+    assert (turn.instruction, turn.environment, turn.seed) == (READING.instruction, "toy-library", 7)
+    assert [tool.name for tool in turn.tools] == [tool.name for tool in ENVIRONMENT.tools]
+    assert not any(hasattr(tool, "source") for tool in turn.tools)
+    [(step, observation)] = turn.history
+    assert step.tool == "search_books"
+    assert observation.value == {"items": [{"book_id": "B3", "title": "Winter Maps"}], "total": 1}
+
+
+def test_a_tool_that_says_no_or_is_unknown_or_gets_nonsense_is_an_observation():
+    with opened() as episode:
+        assert episode.call("get_book", {"book_id": "B99"}).status == "refused"
+        assert episode.call("burn_book", {}).status == "invalid"
+        assert episode.call("get_book", {"book_id": 3}).status == "invalid"
+        assert episode.outcome is None
+
+
+def test_a_reply_goes_to_the_user_and_leaves_the_environment_alone():
+    class Echo:
+        def reply(self, text):
+            return f"you said {text}"
+
+    with opened(user=Echo()) as episode:
+        observation = episode.reply("which one?")
+        assert observation.value == {"user": "you said which one?"}
+        episode.answer(READING.answer)
+    assert episode.final_digest == State(ENVIRONMENT.files).digest
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Step(kind="malformed", text="hm"),
+        Step(kind="dance", text="hm"),  # type: ignore[arg-type]
+        Step(kind="tool"),
+        Step(kind="tool", tool="get_book", arguments={"book_id": math.nan}),
+        Step(kind="answer", answer={"copies": math.inf}),
+        Step(kind="answer", answer={"author": "x" * 70_000}),
+    ],
+)
+def test_what_is_no_step_is_recorded_as_malformed_and_the_episode_goes_on(step):
+    with opened() as episode:
+        observation = episode.take(step)
+        assert observation.status == "invalid"
+        assert observation.value["error"]["code"] == "malformed_step"
+        assert episode.steps[-1][0].kind == "malformed"
+        assert play_gold(episode, READING).status == "pass"
+
+
+def test_nothing_can_be_done_after_the_end():
+    with opened() as episode:
+        episode.answer(READING.answer)
+        with pytest.raises(EpisodeOverError, match="toy-read has ended"):
+            episode.call("get_book", {"book_id": "B3"})
+        with pytest.raises(EpisodeOverError):
+            episode.answer(READING.answer)
+
+
+def test_leaving_without_an_answer_fails():
+    with opened() as episode:
+        episode.call("get_book", {"book_id": "B3"})
+    assert (episode.outcome.status, episode.outcome.failed) == ("fail", ("no_answer",))
+
+
+class _Broken:
+    """A user simulator that breaks: part of the harness."""
+
+    def reply(self, text):
+        raise ConnectionError("the simulator is gone")
+
+
+def test_a_fault_of_the_harness_is_no_reward():
+    with opened(user=_Broken()) as episode:
+        observation = episode.reply("hello?")
+        assert observation.value["error"]["code"] == "harness"
+    assert episode.outcome.status == "infra_error"
+    assert episode.outcome.reward is None
+    assert "the simulator is gone" in episode.outcome.detail
+
+
+def test_an_environment_that_cannot_be_opened_is_no_reward():
+    corrupt = replace(ENVIRONMENT, files={"data.sqlite": b"not a database"})
+    with opened(environment=corrupt) as episode:
+        assert episode.over
+    assert episode.outcome.status == "infra_error"
+
+
+def _with_tool(source):
+    tools = tuple(replace(tool, source=source) if tool.name == "get_book" else tool for tool in ENVIRONMENT.tools)
+    return replace(ENVIRONMENT, tools=tools)
+
+
+@pytest.mark.parametrize(
+    "body", ["raise ValueError('my fault')", "import os; os._exit(9)", "return {'x': float('nan')}", "return 3"]
+)
+def test_a_tool_that_breaks_is_an_observation_and_the_episode_still_ends_in_a_reward(body):
+    with opened(environment=_with_tool(f"def get_book(world, *, book_id):\n    {body}\n")) as episode:
+        assert episode.call("get_book", {"book_id": "B3"}).status == "error"
+        assert episode.answer({"author": "nobody", "copies": 0}).status == "fail"

@@ -1,0 +1,143 @@
+from dataclasses import replace
+
+import pytest
+
+from agent_world.codec import decode, encode
+from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
+from agent_world.rollouts.model import Step, Trajectory
+from agent_world.rollouts.policies import Gold, NoCall, Null, Scripted, UnknownEpisodeError, Wrong, answer_step
+from agent_world.rollouts.randoms import RandomAgent
+from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
+
+TASKS = (READING, WRITING, PROGRAM)
+
+
+def specs(*tasks, samples=1):
+    samples_of = [(task, sample) for task in tasks for sample in range(samples)]
+    return [EpisodeSpec(task=task, environment=ENVIRONMENT, sample=k, seed=100 + k) for task, k in samples_of]
+
+
+def statuses(trajectories):
+    return [trajectory.outcome.status for trajectory in trajectories]
+
+
+def test_many_episodes_of_many_tasks_run_against_one_policy():
+    trajectories = roll_out(specs(*TASKS, samples=4), Gold(TASKS), live=5)
+    assert statuses(trajectories) == ["pass"] * 12
+    assert [trajectory.sample for trajectory in trajectories] == [0, 1, 2, 3] * 3
+    assert [trajectory.task for trajectory in trajectories[::4]] == [version_of(task) for task in TASKS]
+    assert len({trajectory.trajectory_id for trajectory in trajectories}) == 12
+
+
+@pytest.mark.parametrize("live", [1, 7])
+def test_how_many_are_live_changes_nothing(live):
+    agent = RandomAgent(informed=True)
+    assert roll_out(specs(*TASKS, samples=3), agent, live=live) == roll_out(specs(*TASKS, samples=3), agent, live=64)
+
+
+def test_a_trajectory_survives_json_and_replays_to_the_same_digest():
+    for trajectory, task in zip(roll_out(specs(*TASKS), Gold(TASKS)), TASKS, strict=True):
+        stored = decode(Trajectory, encode(trajectory))
+        again = replay(stored, task, ENVIRONMENT)
+        assert again.holds
+        assert again.digest == trajectory.final_digest
+
+
+def test_a_replay_that_differs_says_where():
+    [trajectory] = roll_out(specs(WRITING), Gold(TASKS))
+    step, observation = trajectory.steps[1]
+    steps = (trajectory.steps[0], (step, replace(observation, value={})), *trajectory.steps[2:])
+    forged = replace(trajectory, steps=steps)
+    assert replay(forged, WRITING, ENVIRONMENT).differs_at == 1
+    shortened = replace(trajectory, steps=trajectory.steps[:2])
+    assert not replay(shortened, WRITING, ENVIRONMENT).same_digest
+
+
+class _Endless(Scripted):
+    name = "endless"
+
+    def play(self, turn):
+        while True:
+            yield Step(kind="tool", tool="get_book", arguments={"book_id": "B3"})
+
+
+class _Babble(Scripted):
+    name = "babble"
+
+    def play(self, turn):
+        while True:
+            yield Step(kind="malformed", text="I would say...")
+
+
+def test_an_episode_without_an_answer_ends_after_the_last_step():
+    [trajectory] = roll_out(specs(READING), _Endless(), max_steps=6)
+    assert len(trajectory.steps) == 6
+    assert (trajectory.outcome.status, trajectory.outcome.failed) == ("fail", ("no_answer",))
+
+
+def test_three_malformed_steps_end_an_episode():
+    [trajectory] = roll_out(specs(READING), _Babble())
+    assert [step.kind for step, _ in trajectory.steps] == ["malformed"] * 3
+    assert trajectory.outcome.status == "fail"
+
+
+class _BreaksOn(Scripted):
+    """Raises for one task, whoever else is in the batch."""
+
+    name = "breaks-on-one"
+
+    def __init__(self, broken):
+        super().__init__()
+        self.broken, self.forgotten = broken, []
+
+    def act(self, turns):
+        if any(turn.instruction == self.broken.instruction for turn in turns):
+            raise TimeoutError("no answer from the endpoint")
+        return super().act(turns)
+
+    def play(self, turn):
+        yield answer_step(READING.answer)
+
+    def forget(self, episodes):
+        super().forget(episodes)
+        self.forgotten += episodes
+
+
+def test_a_policy_that_fails_for_one_episode_spares_its_neighbours():
+    policy = _BreaksOn(WRITING)
+    trajectories = roll_out(specs(READING, WRITING, PROGRAM), policy)
+    assert statuses(trajectories) == ["pass", "infra_error", "fail"]
+    assert "no answer from the endpoint" in trajectories[1].outcome.detail
+    assert sorted(policy.forgotten) == sorted(trajectory.trajectory_id for trajectory in trajectories)
+
+
+def test_the_same_episode_twice_gives_the_same_trajectory_twice():
+    one, two = roll_out([*specs(WRITING), *specs(WRITING)], Gold(TASKS))
+    assert one == two
+
+
+def test_a_policy_that_gives_too_few_steps_is_a_fault_of_the_harness():
+    class Short(_Babble):
+        def act(self, turns):
+            return []
+
+    assert statuses(roll_out(specs(READING), Short())) == ["infra_error"]
+
+
+def test_null_no_call_and_wrong_answer_policies_fail():
+    for policy in (Null(TASKS), Null(TASKS, [ENVIRONMENT], form="likely"), Wrong(TASKS, [ENVIRONMENT])):
+        assert set(statuses(roll_out(specs(*TASKS, samples=3), policy))) == {"fail"}, policy.name
+    assert statuses(roll_out(specs(WRITING), NoCall(TASKS))) == ["fail"]
+
+
+def test_a_scripted_policy_names_the_task_it_does_not_know():
+    with pytest.raises(UnknownEpisodeError, match="gold knows no task"):
+        Gold([READING]).task_of(replace_turn())
+    assert statuses(roll_out(specs(WRITING), Gold([READING]))) == ["infra_error"]
+
+
+def replace_turn():
+    from agent_world.rollouts.episode import Episode
+
+    with Episode(WRITING, ENVIRONMENT, seed=0) as episode:
+        return episode.turn()
