@@ -1,0 +1,1 @@
+"""Environments `e = (D, F)`: their model, live sessions, and the state that sessions leave."""

@@ -274,7 +274,7 @@ class Environment:
         raise KeyError(name)
 
     def session(self, seed: int = 0, sandbox: Sandbox | None = None) -> Session:
-        """A live session of its own: private copy of `D`, fresh tool state, virtual clock, seeded ids; use it with `with`.
+        """A live session: private copy of `D`, fresh tool state, virtual clock, seeded ids. Use it with `with`.
 
         Raises:
             UnusableEnvironmentError: its runtime or its state format is not ours.

@@ -33,15 +33,20 @@ class PageFile:
     """A database file as pages: the bytes of a snapshot, some pages replaced. Pages count from 1."""
 
     def __init__(self, base: bytes, changed: Mapping[int, bytes], count: int) -> None:
-        self._base, self._changed = memoryview(base), changed
+        self._base, self.changed = memoryview(base), changed
         self.count = count
         self.page_size = page_size(base)
         self._usable = self.page_size - base[20]
 
     def page(self, number: int) -> bytes | memoryview:
+        """One page.
+
+        Raises:
+            CorruptStateError: the file has no such page.
+        """
         if not 1 <= number <= self.count:
             raise CorruptStateError(f"page {number} of {self.count}")
-        changed = self._changed.get(number)
+        changed = self.changed.get(number)
         return self._base[(number - 1) * self.page_size : number * self.page_size] if changed is None else changed
 
     def tree(self, root: int) -> Tree:

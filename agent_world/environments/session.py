@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from agent_world.environments import state as states
 from agent_world.environments.arguments import complaint
-from agent_world.environments.errors import UnusableEnvironmentError
+from agent_world.environments.errors import CorruptStateError, UnusableEnvironmentError
 from agent_world.environments.model import Environment, Json, PublicTool
 from agent_world.environments.snapshot import snapshot_of
 from agent_world.environments.state import State, StateDiff
@@ -87,9 +87,11 @@ class Session:
         Raises:
             CorruptStateError: its code broke it.
         """
-        return states.read_state(
-            self._snapshot, self._pages_log.read(self._limit), self._documents_log.read(self._limit)
-        )
+        try:
+            logs = self._pages_log.read(self._limit), self._documents_log.read(self._limit)
+        except ValueError as error:
+            raise CorruptStateError(str(error)) from None
+        return states.read_state(self._snapshot, *logs)
 
     def digest(self) -> Digest:
         """The logical digest of the state now."""

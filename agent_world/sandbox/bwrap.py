@@ -113,13 +113,14 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
         for name, data in guest.items():
             memory = stack.enter_context(MemoryFile(data))
             descriptors.append(memory.fd)
-            binds += ["--perms", "0444", "--ro-bind-data", str(memory.fd), f"/guest/{name}"]
+            # Copied, not bound: every mount is one more to clone for each session.
+            binds += ["--perms", "0444", "--file", str(memory.fd), f"/guest/{name}"]
         command = [
             *(bwrap, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
             *("--as-pid-1", "--new-session", "--clearenv", "--setenv", "PYTHONHASHSEED", "0"),
             *("--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"),
             *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin"),
-            *("--proc", "/proc", "--dev-bind", "/dev/null", "/dev/null", "--dir", "/work", *binds),
+            *("--proc", "/proc", "--dev-bind", "/dev/null", "/dev/null", "--dir", "/work", "--dir", "/guest", *binds),
             *("--chdir", "/guest", "--remount-ro", "/"),
             *(PYTHON, "-S", "-s", "-B", "/guest/zygote.py"),
             *(str(control.fileno()), str(supervisor), "/guest/filter.bpf", limits.as_json()),

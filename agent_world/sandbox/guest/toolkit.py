@@ -149,4 +149,3 @@ def fold(text: Any) -> Any:
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
-

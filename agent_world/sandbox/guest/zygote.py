@@ -24,7 +24,18 @@ _PACKET_BYTES = 4096
 _DESCRIPTORS = 16
 _REAP_AFTER_MS = 500
 # What generated code imports most: paid for once, here, and not by each session.
-_PRELOADED = ("calendar", "collections", "csv", "decimal", "functools", "itertools", "math", "re", "statistics", "string")
+_PRELOADED = (
+    "calendar",
+    "collections",
+    "csv",
+    "decimal",
+    "functools",
+    "itertools",
+    "math",
+    "re",
+    "statistics",
+    "string",
+)
 
 
 def main(control_fd: int, supervisor_fd: int, filter_path: str, limits: dict[str, int]) -> None:
