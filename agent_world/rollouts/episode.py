@@ -6,7 +6,7 @@ and ends the episode as `infra_error`. Nothing but a task that should never have
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -22,6 +22,7 @@ from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
     from agent_world.environments.session import Session
+    from agent_world.rollouts.reuse import Lease
     from agent_world.sandbox import Sandbox
 
 LONGEST_STEP = 65_536
@@ -31,6 +32,8 @@ NO_ANSWER = "no_answer"
 """The name under which an episode fails that ends without an answer."""
 
 History = list[tuple[Step, Observation | None]]
+Opener = Callable[[Environment, int, "Sandbox | None"], "Session | Lease"]
+"""Opens the session of an episode over an environment with a seed."""
 
 
 class User(Protocol):
@@ -92,6 +95,7 @@ class Episode:
         user: User | None = None,
         free_form: Judge | None = None,
         name: str | None = None,
+        open_session: Opener = open_session,
     ) -> None:
         if task.environments != (environment.version,):
             raise PinMismatchError(task.task_id, task.environments, environment.version)
@@ -106,7 +110,7 @@ class Episode:
         self.final_digest: Digest | None = None
         self.submitted: Json = None
         self._sandbox, self._user, self._free_form = sandbox, user or QuietUser(), free_form
-        self._session: Session | None = None
+        self._session: Session | Lease | None = None
         with self._blaming("opening the session"):
             self.initial = State(environment.files)
             self._session = open_session(environment, task.seed, sandbox)

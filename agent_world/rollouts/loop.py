@@ -11,7 +11,7 @@ from agent_world.codec import encode
 from agent_world.environments.model import Environment
 from agent_world.environments.session import open_session
 from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
-from agent_world.rollouts.episode import Episode, User
+from agent_world.rollouts.episode import Episode, Opener, User
 from agent_world.rollouts.model import Outcome, Policy, Step, Trajectory
 from agent_world.rollouts.rewards import Judge, judge_all
 from agent_world.tasks.model import Task
@@ -61,6 +61,7 @@ def roll_out(
     live: int = 64,
     user: User | None = None,
     free_form: Judge | None = None,
+    open_session: Opener = open_session,
 ) -> list[Trajectory]:
     """Run all `episodes`, at most `live` at once, one `policy.act` for all live ones; one trajectory each, in order.
 
@@ -82,7 +83,7 @@ def roll_out(
                 spec = episodes[index]
                 running[index] = Episode(
                     spec.task, spec.environment, seed=spec.seed, sandbox=sandbox, user=user, free_form=free_form,
-                    name=names[index],
+                    name=names[index], open_session=open_session,
                 )  # fmt: skip
             ready = {index: episode for index, episode in running.items() if not episode.over}
             _advance(list(ready.values()), policy, max_steps)

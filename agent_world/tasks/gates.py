@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_world.environments.model import Database, Environment, Json
+from agent_world.environments.session import open_session
 from agent_world.environments.state import State, StateDiff, diff, normalised
 from agent_world.identity import canonical_json, seed_of
 from agent_world.rollouts.answers import empty_answer, likely_answer, wrong_answers
@@ -18,8 +19,9 @@ from agent_world.rollouts.arguments import leaves
 from agent_world.rollouts.canonical import canonical
 from agent_world.rollouts.episode import Episode
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
-from agent_world.rollouts.model import Observation, Outcome, Policy, Trajectory
+from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory, Turn
 from agent_world.rollouts.randoms import RandomAgent
+from agent_world.rollouts.reuse import SharedSessions
 from agent_world.rollouts.rewards import judge_all
 from agent_world.tasks.execution import run_solution
 from agent_world.tasks.meddling import meddle
@@ -94,7 +96,7 @@ def gate_task(
             return TaskVerdict(task_id=task.task_id, tier=None, gates=tuple(verdicts))
     if not thorough:
         return TaskVerdict(task_id=task.task_id, tier=None, gates=tuple(verdicts))
-    guessing = _random_gate(case, RANDOM_PASSES)
+    guessing = _random_gate(case, RANDOM_PASSES, shared=True)
     verdicts.append(guessing)
     passes = guessing.evidence.get("passes")
     if not guessing.accepted:
@@ -122,7 +124,7 @@ def audit(
     """
     case = _Case(task=task, environment=environment, sandbox=sandbox, seed=seed)
     limit = next(k for k in range(RANDOM_RUNS) if tail(k + 1, RANDOM_RUNS, RANDOM_RATE) < _AUDIT_DOUBT)
-    return (*_until_random(case), _random_gate(case, limit))
+    return (*_until_random(case), _random_gate(case, limit, shared=False))
 
 
 def trajectory_gate(
@@ -215,15 +217,22 @@ def _state_gate(case: _Case) -> GateVerdict:
     return _verdict("state", outcomes, reason, evidence)
 
 
-def _random_gate(case: _Case, most_passes: int) -> GateVerdict:
-    """Of 20 random runs, the informed half first, at most `most_passes` pass; stops once more have."""
+def _random_gate(case: _Case, most_passes: int, *, shared: bool) -> GateVerdict:
+    """Of 20 random runs, the informed half first, at most `most_passes` pass; stops once more have.
+
+    `shared` lets a run have the session of the one before when that changed nothing.
+    """
     outcomes: list[Outcome] = []
-    for informed in (True, False):
-        samples = range(len(outcomes), len(outcomes) + RANDOM_RUNS // 2)
-        ran = roll_out(case.specs("random", samples), RandomAgent(informed=informed), sandbox=case.sandbox)
-        outcomes += [trajectory.outcome for trajectory in ran]
-        if _passes(outcomes) > most_passes:
-            break
+    with SharedSessions() as sessions:
+        for informed in (True, False):
+            samples = range(len(outcomes), len(outcomes) + RANDOM_RUNS // 2)
+            ran = roll_out(
+                case.specs("random", samples), RandomAgent(informed=informed), sandbox=case.sandbox, live=1,
+                open_session=sessions if shared else open_session,
+            )  # fmt: skip
+            outcomes += [trajectory.outcome for trajectory in ran]
+            if _passes(outcomes) > most_passes:
+                break
     passes = _passes(outcomes)
     evidence = {
         "passes": passes,
@@ -236,9 +245,9 @@ def _random_gate(case: _Case, most_passes: int) -> GateVerdict:
 
 def _solver_gate(case: _Case, solver: SolverFactory) -> tuple[GateVerdict, tuple[Trajectory, ...]]:
     """Of five solver runs at least two pass with the same canonical answer and the same final digest."""
-    trajectories = []
-    for spec in case.specs("solver", range(SOLVER_RUNS)):
-        trajectories += roll_out([spec], solver(spec.seed), sandbox=case.sandbox)
+    specs = case.specs("solver", range(SOLVER_RUNS))
+    team = _Team({spec.seed: solver(spec.seed) for spec in specs})
+    trajectories = roll_out(specs, team, sandbox=case.sandbox)
     outcomes = [trajectory.outcome for trajectory in trajectories]
     agreeing: dict[tuple[Any, ...], int] = {}
     for trajectory in trajectories:
@@ -251,6 +260,22 @@ def _solver_gate(case: _Case, solver: SolverFactory) -> tuple[GateVerdict, tuple
     evidence = {"runs": len(outcomes), "passes": _passes(outcomes), "consistent": consistent, "failed": failed}
     reason = None if consistent >= CONSISTENT_RUNS else "not_consistent"
     return _verdict("solver", outcomes, reason, evidence), tuple(trajectories)
+
+
+class _Team:
+    """Five solvers as one policy: each plays the episode of its seed, and all answers are judged together."""
+
+    def __init__(self, members: Mapping[int, Policy]) -> None:
+        self._members = members
+        first = next(iter(members.values()))
+        self.name, self.version = first.name, first.version
+
+    def act(self, turns: Sequence[Turn]) -> list[Step]:
+        return [self._members[turn.seed].act([turn])[0] for turn in turns]
+
+    def forget(self, episodes: Sequence[str]) -> None:
+        for member in self._members.values():
+            member.forget(episodes)
 
 
 def _other_answer(case: _Case, observed: Sequence[Observation]) -> str | None:

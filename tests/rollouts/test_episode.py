@@ -123,9 +123,16 @@ def test_a_fault_of_the_harness_is_no_reward():
 
 
 def test_an_environment_that_cannot_be_opened_is_no_reward():
+    foreign = replace(ENVIRONMENT, runtime="something-else")
+    with opened(environment=foreign) as episode:
+        assert episode.over
+    assert episode.outcome.status == "infra_error"
+
+
+def test_an_environment_that_cannot_be_read_is_no_reward():
     corrupt = replace(ENVIRONMENT, files={"data.sqlite": b"not a database"})
     with opened(environment=corrupt) as episode:
-        assert episode.over
+        assert episode.over or episode.answer(READING.answer).status == "infra_error"
     assert episode.outcome.status == "infra_error"
 
 

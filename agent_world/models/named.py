@@ -1,0 +1,73 @@
+"""Policies by name: scripted, a checkpoint of a lake or a directory, a model behind an endpoint (design.md 6)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_world.environments.model import Environment
+from agent_world.rollouts.model import Policy
+from agent_world.rollouts.policies import Gold, Null, Wrong
+from agent_world.rollouts.randoms import RandomAgent
+from agent_world.tasks.model import Task
+
+if TYPE_CHECKING:
+    from agent_world.world import World
+
+SCRIPTED = ("gold", "null", "random", "wrong")
+
+
+@contextmanager
+def open_policy(
+    name: str,
+    tasks: Sequence[Task],
+    environments: Sequence[Environment],
+    world: World,
+    *,
+    temperature: float = 1.0,
+    api_key: str | None = None,
+) -> Iterator[Policy]:
+    """The policy that `name` means.
+
+    ``gold``, ``null``, ``random`` and ``wrong`` are scripted; ``<endpoint URL>#<model>`` is served; anything else is a
+    model directory or a checkpoint of the lake (a version or a unique start of one).
+
+    Raises:
+        EndpointError: ``URL#model`` lacks one of the two.
+        NotFoundError: no checkpoint is called so. BadInputError: what is there is no model directory.
+    """
+    if name in SCRIPTED:
+        yield _scripted(name, tasks, environments)
+    elif "://" in name or "#" in name:
+        from agent_world.models.chat import ChatPolicy
+        from agent_world.models.client import ChatClient, Endpoint
+
+        with ChatClient(Endpoint.parse(name, api_key)) as client:
+            yield ChatPolicy(client, temperature=temperature)
+    else:
+        from agent_world.models.local import LocalPolicy
+
+        if Path(name).is_dir():
+            yield LocalPolicy.load(name, version=name, temperature=temperature)
+            return
+        version = world.resolve("checkpoint", name)
+        with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
+            for path, content in world.files(version).items():
+                target = Path(folder, path)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            yield LocalPolicy.load(folder, version=version, temperature=temperature)
+
+
+def _scripted(name: str, tasks: Sequence[Task], environments: Sequence[Environment]) -> Policy:
+    match name:
+        case "gold":
+            return Gold(tasks)
+        case "null":
+            return Null(tasks, environments, form="likely")
+        case "wrong":
+            return Wrong(tasks, environments)
+    return RandomAgent(informed=True)
