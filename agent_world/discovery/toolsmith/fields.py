@@ -1,0 +1,110 @@
+"""Which fields of an entity a tool shows, and which columns are worth filtering, ranking and summing up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_world.discovery.toolsmith.view import Entity, Field, Link, own_field, parent_field
+from agent_world.environments.model import Column
+
+_RECORD_FIELDS = 10
+_ENUM_VALUES = 12
+_ENUM_LENGTH = 32
+_GROUP_VALUES = 60
+
+
+def head_fields(entity: Entity) -> list[Field]:
+    """What names a row: its key and its label, or the whole primary key."""
+    if entity.key is None:
+        return [own_field(entity, entity.table.column(name)) for name in entity.table.primary_key]
+    return [own_field(entity, column) for column in (entity.key, entity.label) if column is not None]
+
+
+def item_fields(entity: Entity, focus: Sequence[Field] = (), without: str | None = None) -> list[Field]:
+    """The few fields of a list item: what names it, the fields in `focus`, and what tells like-named rows apart."""
+    head = head_fields(entity)
+    chosen = {field.name: field for field in (*head, *focus)}
+    room = 4 if entity.label is None else max(3, len(chosen))
+    for field in _telling(entity):
+        if len(chosen) >= room:
+            break
+        if without is None or (field.column.name if field.via is None else field.via.column.name) != without:
+            chosen.setdefault(field.name, field)
+    return list(chosen.values())
+
+
+def record_fields(entity: Entity) -> list[Field]:
+    """All that is worth knowing about one row, the most telling first."""
+    chosen = {field.name: field for field in head_fields(entity)}
+    for link in entity.links:
+        label = parent_field(entity, link)
+        if label is None or not link.parent.is_dimension:
+            key = own_field(entity, link.column)
+            chosen.setdefault(key.name, key)
+        if label is not None:
+            chosen.setdefault(label.name, label)
+    roles = ("category", "measure", "money", "rating", "year", "date", "clock", "flag", "code", "text")
+    for column in entity.with_roles(*roles):
+        if column.name not in entity.wide and column.distinct > 1:
+            field = own_field(entity, column)
+            chosen.setdefault(field.name, field)
+    return list(chosen.values())[:_RECORD_FIELDS]
+
+
+def group_fields(entity: Entity) -> list[Field]:
+    """Fields with few values that rows can be filtered and grouped by, categories of the data's own first."""
+    found = [own_field(entity, column) for column in entity.with_roles("category") if _is_group(entity, column)]
+    for link in entity.links:
+        label = parent_field(entity, link)
+        if label is not None and link.parent.is_dimension:
+            found.append(label)
+        elif label is None and _is_group(entity, link.column):
+            found.append(own_field(entity, link.column))
+    found += [own_field(entity, column) for column in entity.with_roles("flag") if column.distinct == 2]
+    return [field for field in found if _filled(entity, field) >= 0.5]
+
+
+def measure_fields(entity: Entity) -> list[Field]:
+    """Quantities that rows can be ranked by and that can be averaged, the most complete and varied first."""
+    columns = [c for c in entity.with_roles("measure", "money", "rating") if c.type != "text" and c.distinct >= 8]
+    filled = [own_field(entity, column) for column in columns]
+    good = [field for field in filled if _filled(entity, field) >= 0.4]
+    return sorted(good, key=lambda field: (-round(_filled(entity, field), 1), -min(field.column.distinct, 50)))
+
+
+def time_fields(entity: Entity) -> list[Field]:
+    """Years, dates and times of day that can bound a list."""
+    columns = entity.with_roles("year", "date", "clock")
+    return [f for c in columns if c.distinct >= 4 and _filled(entity, f := own_field(entity, c)) >= 0.4]
+
+
+def enum_values(entity: Entity, field: Field) -> tuple[str | int, ...]:
+    """The values of `field` in order when they are few and short enough to be listed in a schema, else ()."""
+    if field.via is not None:
+        values = sorted({row for row in field.via.parent.values(field.column)})
+    elif field.column.role == "flag":
+        return ()
+    else:
+        values = sorted(set(entity.values(field.column)))
+    return tuple(values) if len(values) <= _ENUM_VALUES and all(len(str(v)) <= _ENUM_LENGTH for v in values) else ()
+
+
+def link_field(entity: Entity, link: Link) -> Field:
+    """How a link is shown in a list: by the label of its parent where it has one, else by the key itself."""
+    return parent_field(entity, link) or own_field(entity, link.column)
+
+
+def _telling(entity: Entity) -> list[Field]:
+    fields = [link_field(entity, link) for link in entity.links]
+    columns = entity.with_roles("category", "year", "code", "date", "clock", "measure", "money", "rating")
+    fields += [own_field(entity, c) for c in columns if c.name not in entity.wide and c.distinct > 1]
+    return [field for field in fields if field.via is None or field.column.name not in field.via.parent.wide]
+
+
+def _is_group(entity: Entity, column: Column) -> bool:
+    return 2 <= column.distinct <= min(_GROUP_VALUES, max(2, len(entity.rows) // 3)) and column.name not in entity.wide
+
+
+def _filled(entity: Entity, field: Field) -> float:
+    column = field.column if field.via is None else field.via.column
+    return len(entity.values(column)) / max(1, len(entity.rows))

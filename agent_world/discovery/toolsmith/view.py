@@ -1,0 +1,232 @@
+"""What the author sees of a database: its entities with their rows, keys, labels and links, and the fields it can show."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from agent_world.discovery.toolsmith.words import snake
+from agent_world.environments.model import SQLITE_FILE, Column, Database, ForeignKey, Json, Meaning, Table
+
+Row = Mapping[str, Json]
+
+_GENERIC = {"id", "pk", "key", "code", "name", "value", "number", "symbol", "abbreviation"}
+_REFERENCE_ENDING = re.compile(r"_(id|code|key|pk|number|no|ident)$")
+_DIMENSION_ROWS = 40
+_LONG_TEXT = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A foreign key of an entity, with the entity it leads to."""
+
+    column: Column
+    key: ForeignKey
+    parent: Entity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """One table of records as the author sees it. `key` is set for a single-column primary key only.
+
+    `rows` are the source rows in key order; `wide` names the columns whose values are too long for a list.
+    """
+
+    table: Table
+    rows: tuple[Row, ...]
+    key: Column | None
+    label: Column | None
+    links: tuple[Link, ...]
+    wide: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def one(self) -> str:
+        return self.table.singular
+
+    @property
+    def many(self) -> str:
+        return self.table.plural
+
+    @property
+    def key_name(self) -> str:
+        """The public name of the key: the column's own, or with the entity before it when it says nothing."""
+        assert self.key is not None
+        generic = self.key.name in _GENERIC
+        return snake(f"{self.one} {'id' if self.key.name == 'pk' else self.key.name}" if generic else self.key.name)
+
+    @property
+    def key_words(self) -> str:
+        """How a person says the key."""
+        assert self.key is not None
+        said = "id" if self.key.role == "identifier" and not _says_more(self.key, self.one) else self.key.words
+        return said if self.one in said else f"{said} of the {self.one}"
+
+    @property
+    def is_dimension(self) -> bool:
+        """A small table that only names the values of a category, so that its label stands for its row."""
+        return (
+            self.key is not None
+            and self.label is not None
+            and len(self.rows) <= _DIMENSION_ROWS
+            and len(self.table.columns) <= 3
+            and len(set(self.values(self.label))) == len(self.rows)
+            and not self.links
+        )
+
+    def values(self, column: Column) -> list[Json]:
+        """All values of `column` that are set, in row order."""
+        return [row[column.name] for row in self.rows if row[column.name] is not None]
+
+    def link(self, column: str) -> Link | None:
+        """The foreign key on `column`, if it has one."""
+        return next((link for link in self.links if link.column.name == column), None)
+
+    def with_roles(self, *roles: str) -> list[Column]:
+        """Columns of these roles, none of them the key, the label or a foreign key, in order of `roles`."""
+        skipped = {self.key and self.key.name, self.label and self.label.name, *(link.column.name for link in self.links)}
+        return [c for role in roles for c in self.table.columns if c.role == role and c.name not in skipped]
+
+    def meaning(self, column: Column, kind: str | None = None) -> Meaning:
+        """The meaning of a value of `column`; that of a foreign key is the key it refers to."""
+        link = self.link(column.name)
+        if link and (kind is None or kind == "key"):
+            return Meaning(kind="key", table=link.parent.name, column=link.key.parent_column)
+        if kind is None:
+            kind = "value"
+            if self.key and column.name == self.key.name:
+                kind = "key"
+            elif self.label and column.name == self.label.name:
+                kind = "label"
+            elif column.role in {"category", "flag"}:
+                kind = "filter"
+        return Meaning(kind=kind, table=self.name, column=column.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field that a tool shows of an entity: a column of its own, or one of the parent that `via` leads to."""
+
+    name: str
+    owner: Entity
+    column: Column
+    meaning: Meaning
+    words: str
+    via: Link | None = None
+
+    @property
+    def nullable(self) -> bool:
+        if self.via is None:
+            return self.column.nullable
+        return self.column.nullable or self.via.column.nullable or self.via.key.integrity < 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All record tables of a database, in its order."""
+
+    database: Database
+    entities: tuple[Entity, ...]
+
+    def entity(self, name: str) -> Entity | None:
+        return next((entity for entity in self.entities if entity.name == name), None)
+
+    def children(self, parent: Entity) -> list[tuple[Entity, Link]]:
+        """Entities that refer to `parent`, with the key they do it by."""
+        return [(e, link) for e in self.entities for link in e.links if link.parent.name == parent.name]
+
+
+def view_of(database: Database, files: Mapping[str, bytes]) -> View:
+    """Read the rows of `database` once. Tables of a workflow are left out: they hold nothing yet."""
+    tables = [table for table in database.tables if table.workflow is None]
+    rows = source_rows(files, tables)
+    made: dict[str, Entity] = {table.name: _entity(table, rows[table.name], ()) for table in tables}
+    linked = {
+        table.name: _entity(
+            table,
+            rows[table.name],
+            tuple(
+                Link(column=table.column(key.column), key=key, parent=made[key.parent])
+                for key in table.foreign_keys
+                if key.parent in made
+            ),
+        )
+        for table in tables
+    }
+    return View(database=database, entities=tuple(_relinked(linked[table.name], linked) for table in tables))
+
+
+def source_rows(files: Mapping[str, bytes], tables: Iterable[Table]) -> dict[str, tuple[Row, ...]]:
+    """The rows of each table in key order, as plain dictionaries."""
+    db = sqlite3.connect(":memory:")
+    db.row_factory = sqlite3.Row
+    db.deserialize(files[SQLITE_FILE])
+    found = {}
+    for table in tables:
+        rows = [dict(row) for row in db.execute(f'SELECT * FROM "{table.name}"')]
+        found[table.name] = tuple(sorted(rows, key=lambda row: _key_order(row, table.primary_key)))
+    db.close()
+    return found
+
+
+def own_field(entity: Entity, column: Column) -> Field:
+    """`column` of `entity` itself, under its public name."""
+    if entity.key and column.name == entity.key.name:
+        name, words = entity.key_name, entity.key_words
+    else:
+        name, words = snake(column.name), column.words
+        link = entity.link(column.name)
+        if link and link.parent.key and link.parent.label and not _REFERENCE_ENDING.search(column.name):
+            words = f"{link.parent.key.words} of the {column.words}"
+    return Field(name=name, owner=entity, column=column, meaning=entity.meaning(column), words=words)
+
+
+def parent_field(entity: Entity, link: Link) -> Field | None:
+    """The label of the row that `link` leads to, such as `album` beside `album_id`; None where it has none."""
+    label = link.parent.label
+    if label is None or link.parent.key is None:
+        return None
+    base = _REFERENCE_ENDING.sub("", link.column.name)
+    direct = base != link.column.name or link.parent.is_dimension
+    name = snake(base if direct else f"{base} {label.name}")
+    said = base.replace("_", " ")
+    words = f"{label.words} of the {said}" if said != link.parent.one else f"{label.words} of the {link.parent.one}"
+    return Field(name=name, owner=entity, column=label, meaning=link.parent.meaning(label), words=words, via=link)
+
+
+def _says_more(column: Column, singular: str) -> bool:
+    """Whether a key column is named for what it is (`tail_number`) and not just as the id of its entity."""
+    rest = _REFERENCE_ENDING.sub("", column.name)
+    return column.name not in _GENERIC and rest.replace("_", " ") != singular
+
+
+def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Entity:
+    key = table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
+    label = table.column(table.label) if table.label else None
+    if label is not None and key is not None and label.name == key.name:
+        label = None
+    wide = {
+        column.name
+        for column in table.columns
+        if any(isinstance(row[column.name], str) and len(row[column.name]) > _LONG_TEXT for row in rows)
+    }
+    return Entity(table=table, rows=rows, key=key, label=label, links=links, wide=frozenset(wide))
+
+
+def _relinked(entity: Entity, linked: Mapping[str, Entity]) -> Entity:
+    """`entity` with parents that know their own links (one step up is all that tools show)."""
+    links = tuple(Link(column=link.column, key=link.key, parent=linked[link.parent.name]) for link in entity.links)
+    return Entity(
+        table=entity.table, rows=entity.rows, key=entity.key, label=entity.label, links=links, wide=entity.wide
+    )
+
+
+def _key_order(row: Row, key: tuple[str, ...]) -> tuple[tuple[bool, bool, Json], ...]:
+    """A sort key that orders numbers before texts and nulls first, as SQLite does."""
+    values = [row[name] for name in key] if key else list(row.values())
+    return tuple((value is not None, isinstance(value, str), value if value is not None else 0) for value in values)

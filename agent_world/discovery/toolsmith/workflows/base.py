@@ -1,0 +1,84 @@
+"""What a workflow overlay is, and when the data and the theme ask for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from agent_world.discovery.toolsmith.drafts import Draft
+from agent_world.discovery.toolsmith.view import Entity, View
+from agent_world.discovery.toolsmith.words import ascii_words, snake
+from agent_world.environments.model import Table
+
+
+class ThemeWords(Protocol):
+    """What the author takes from a theme."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def nouns(self) -> Sequence[str]: ...
+    @property
+    def verbs(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """An overlay that the data could carry: `subject` is the entity its records are about, `parts` what it found.
+
+    `score` weighs the real values that its rules rest on (about 0 to 4), then the words of the theme (0 to 2).
+    """
+
+    score: float
+    subject: Entity
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A written overlay: the tables it adds, which start empty, and its tools with their tests."""
+
+    workflow: str
+    subject: str
+    tables: tuple[Table, ...]
+    drafts: tuple[Draft, ...]
+
+
+class Workflow(Protocol):
+    """One kind of overlay: a module with these names."""
+
+    NAME: str
+
+    def fits(self, view: View, theme: ThemeWords) -> list[Fit]: ...
+    def write(self, view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay: ...
+
+
+def theme_score(theme: ThemeWords, nouns: Sequence[str], verbs: Sequence[str]) -> float:
+    """How much the words of a theme ask for an overlay: nouns and verbs it names, at most 2."""
+    said_nouns = {word for noun in theme.nouns for word in ascii_words(noun)}
+    said_verbs = {word for verb in theme.verbs for word in ascii_words(verb)}
+    named = sum(noun in said_nouns or f"{noun}s" in said_nouns for noun in nouns)
+    done = sum(verb in said_verbs for verb in verbs)
+    return min(2.0, 0.5 * named + 0.7 * done)
+
+
+def said_verb(theme: ThemeWords, *verbs: str) -> str:
+    """The first of `verbs` that the theme itself uses, else the first."""
+    said = {word for verb in theme.verbs for word in ascii_words(verb)}
+    return next((verb for verb in verbs if verb in said), verbs[0])
+
+
+def free_noun(view: View, *nouns: str) -> str:
+    """The first of `nouns` (singular) that neither a table nor an entity of the data has already."""
+    taken = {part for table in view.database.tables for part in (snake(table.singular), snake(table.plural), table.name)}
+    return next((noun for noun in nouns if snake(noun) not in taken and f"{snake(noun)}s" not in taken), f"{nouns[0]} record")
+
+
+def words_of(entity: Entity) -> set[str]:
+    """The words of an entity's name, singular."""
+    return {word for word in ascii_words(entity.one)}
