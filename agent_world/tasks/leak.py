@@ -2,6 +2,7 @@
 
 Plain words are allowed, also when they are the words of a column; what leaks is the identifier's own spelling
 (``tail_number``, ``tailNumber``, ``tailnum``). The name of a tool leaks in words as well when it has three or more.
+Field names of the answer are names that the task makes public; they may be no tool's name.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ class Leak:
 
 
 def leaks(task: Task, environment: Environment) -> list[Leak]:
-    """Everything in the public text of `task` that names a tool or spells an identifier."""
+    """Everything in the public texts of `task` that names a tool or spells an identifier."""
     tools = {tool.name for tool in environment.tools}
     identifiers = {_key(name): name for name in _identifiers(environment) if _compound(name)}
     found = []
     for where, text in _texts(task):
-        found += [Leak(where=where, identifier=name, kind="tool") for name in sorted(tools) if _names_tool(text, name)]
+        named = f"{where.removeprefix('answer_schema.')} {text}"
+        found += [Leak(where=where, identifier=name, kind="tool") for name in sorted(tools) if _names_tool(named, name)]
         tokens = dict.fromkeys(_key(token) for token in _TOKEN.findall(text) if _compound(token))
         found += [
             Leak(where=where, identifier=identifiers[token], kind="identifier")

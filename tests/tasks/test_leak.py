@@ -70,3 +70,10 @@ def test_descriptions_of_the_answer_are_public_too():
     task = replace(READING, answer_schema={**READING.answer_schema, "properties": properties})
     [leak] = leaks(task, ENVIRONMENT)
     assert (leak.where, leak.identifier) == ("answer_schema.author", "author_id")
+
+
+def test_a_field_of_the_answer_may_not_be_called_like_a_tool():
+    properties = {"lend_book": {"type": "string"}, "copies": {"type": "integer"}}
+    task = replace(READING, answer_schema={**READING.answer_schema, "properties": properties})
+    [leak] = leaks(task, ENVIRONMENT)
+    assert (leak.where, leak.kind) == ("answer_schema.lend_book", "tool")
