@@ -15,7 +15,7 @@ from agent_world.identity import VersionId
 if TYPE_CHECKING:
     from agent_world.discovery.corpus import Corpus
     from agent_world.discovery.toolsmith import ToolProposal
-    from agent_world.environments.tool_gate import ToolVerdict
+    from agent_world.environments.tool_gate import EnvironmentVerdict, ToolVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,11 @@ class Enriched(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolbox:
-    """What the toolsmith proposed for one database, and what the gate said of each tool."""
+    """What the toolsmith proposed for one database, and what the gates said of each tool and of the whole."""
 
     proposal: ToolProposal
     verdicts: tuple[ToolVerdict, ...]
+    environment: EnvironmentVerdict
 
 
 @cache
@@ -81,11 +82,13 @@ def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched]:
 
 
 def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
-    """Propose tools with their tests and run the gate over them in the sandbox."""
+    """Propose tools with their tests, and run the gates of tools and of the environment in the sandbox."""
     from agent_world.discovery.toolsmith import propose_tools
-    from agent_world.environments.tool_gate import check_tools
+    from agent_world.environments.tool_gate import check_environment, check_tools
     from agent_world.sandbox import default_sandbox
 
-    proposal = propose_tools(snapshot.database, snapshot.files, snapshot.seed.theme, seed)
-    verdicts = check_tools(proposal.database, proposal.files, proposal.tools, proposal.tests, default_sandbox())
-    return Toolbox(proposal=proposal, verdicts=tuple(verdicts))
+    sandbox = default_sandbox()
+    made = propose_tools(snapshot.database, snapshot.files, snapshot.seed.theme, seed)
+    verdicts = check_tools(made.database, made.files, made.tools, made.tests, sandbox)
+    environment = check_environment(made.database, made.files, verdicts, sandbox)
+    return Toolbox(proposal=made, verdicts=tuple(verdicts), environment=environment)

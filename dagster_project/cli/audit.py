@@ -25,8 +25,9 @@ def command(lake: str, seed: int, tasks: int | None, format: str) -> None:
     tasks          gold passes; null, wrong and idle answers fail; random within its stated bound
     trajectories   replay to the recorded digest
     """
-    from agent_world import world
     from assets.auditing import audit_lake
+
+    from agent_world import world
 
     findings = audit_lake(world.open(lake), seed=seed, tasks=tasks)
     print_rows([finding.row() for finding in findings], format)

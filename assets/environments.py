@@ -1,0 +1,83 @@
+"""Accepted environments: a database and the tools that passed, pinned by hash (method.md 3)."""
+
+import dagster as dg
+
+from agent_world.codec import decode
+from agent_world.discovery.model import Theme
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.world import World, save_environment
+from assets.checks import check_specs, prove_all
+from assets.partitions import BY_100, environments
+from assets.resources import LakeResource, RunResource
+from assets.stage import commit, derive, report
+
+
+@dg.asset(
+    name="environments",
+    group_name="environments",
+    kinds={"delta"},
+    deps=["tools"],
+    partitions_def=environments,
+    backfill_policy=BY_100,
+    check_specs=check_specs("environments", "environments"),
+)
+def accepted_environments(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource
+) -> dg.MaterializeResult:
+    """Environments with at least one valid tool and one valid test, whose reset gives the same digest twice."""
+    world, settings = lake.open(), run.settings
+    made = []
+    for key in context.partition_keys:
+        gate = world.read("gate_verdicts", where={"gate": "environment", "environment": key})[-1]
+        if not gate["accepted"]:
+            continue
+        parts = parts_of(world, VersionId(gate["subject"]))
+        derivation = derive(settings, [], [gate["subject"], *(row["version_id"] for row in parts)])
+
+        def fill(batch: Batch, gate=gate, parts=parts) -> None:
+            _save(world, batch, VersionId(gate["subject"]), parts)
+
+        made += commit(world, "environments", key, derivation, context.run_id, fill).versions
+    rows = world.read("environments", where={"state": "created"})
+    for row in rows:
+        if row["environment_id"] in context.partition_keys:
+            context.add_asset_metadata(
+                {"tools": row["tools"], "tables": row["tables"], "title": row["title"]},
+                partition_key=row["environment_id"],
+            )
+    counts = {"environments": len(rows), "rejected": len(context.partition_keys) - len(made)}
+    return report(world, counts, made, prove_all(world, "environments"))
+
+
+def parts_of(world: World, database: VersionId) -> list[dict]:
+    """The accepted tools that were made for exactly this database version."""
+    children = {row["child"] for row in world.read("edges", where={"parent": database, "role": "database"})}
+    return [row for row in world.read("tools", where={"accepted": True}) if row["version_id"] in children]
+
+
+def _save(world: World, batch: Batch, database: VersionId, tools: list[dict]) -> None:
+    row = world.payload(database)
+    theme = VersionId(row["theme"])
+    seed = decode(Theme, world.payload(theme))
+    version = save_environment(
+        batch,
+        environment_id=row["database_id"],
+        title=seed.title,
+        description=seed.description,
+        theme=theme,
+        database=database,
+        tools=[VersionId(tool["version_id"]) for tool in tools],
+    )
+    names = {tool["version_id"] for tool in tools}
+    tests = [row for row in world.read("edges", where={"role": "tool"}) if row["parent"] in names]
+    passed = {row["version_id"] for row in world.read("tool_tests", where={"passed": True})}
+    batch.observe(
+        version,
+        {
+            "tables": len(row["tables"]),
+            "tools": len(tools),
+            "tests": sum(test["child"] in passed for test in tests),
+            "writing_tools": sum(tool["writes"] for tool in tools),
+        },
+    )
