@@ -1,0 +1,70 @@
+"""Which writing tool an order means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_world.environments.model import Json
+from agent_world.solver.index import IndexedTool, merge
+from agent_world.solver.lexicon import lexicon
+from agent_world.solver.plan import Plan, Planner
+from agent_world.solver.reading import Clause, Constraint, Mention
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """A writing call that was made: its result, or None when it was refused."""
+
+    tool: IndexedTool
+    arguments: Mapping[str, Json]
+    result: Mapping[str, Json] | None
+    clause: Clause
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A writing tool for a clause, how sure it is, and the plan for its arguments."""
+
+    tool: IndexedTool
+    plan: Plan
+    score: float
+    verb: float
+
+
+def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order]:
+    """The writing tools that `clause` may mean, the likeliest first."""
+    box = planner.box
+    spoken = _verbs(clause)
+    found = []
+    for tool in box.writing():
+        verb = max((weight * max(box.closest(word, tool.verb), 0.75 * max(
+            (box.closest(word, {state: 1.0}) for state in tool.becomes), default=0.0)) for word, weight in spoken.items()),
+            default=0.0)
+        parameters = merge(*(one.words for one in tool.parameters))
+        noun = box.touch(clause.content, merge(tool.nouns, {word: 0.8 * weight for word, weight in parameters.items()}))
+        plan = planner.build(tool, clause.constraints)
+        strong = [one for one in clause.constraints if isinstance(one, Mention)]
+        placed = 1 - len([one for one in plan.left if one in strong]) / len(strong) if strong else 0.5
+        made = {deed.tool.name for deed in done if deed.result is not None}
+        again = 0.15 if tool.name in made and not strong else 0.0
+        score = verb + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
+        found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb))
+    return sorted(found, key=lambda order: -order.score)
+
+
+def _verbs(clause: Clause) -> dict[str, float]:
+    """The words of a clause that may say what to do; the first one and verbs with a particle count most."""
+    lexemes = lexicon()
+    spoken: dict[str, float] = {}
+    weight = 1.0
+    words = {token.stem for token in clause.tokens}
+    for token in clause.tokens:
+        if token.kind == "word" and token.low not in lexemes.stop:
+            spoken.setdefault(token.stem, weight)
+            weight = 0.7
+    for word in clause.content:
+        if word not in words:
+            spoken[word] = 1.05
+    return spoken

@@ -1,0 +1,268 @@
+"""What each field of the answer asks for, and the readings of the tools that could give it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agent_world.environments.model import Json
+from agent_world.solver.index import Bag, Field, IndexedTool, Parameter, Toolbox, bag_of, merge
+from agent_world.solver.lexicon import lexicon, stem
+from agent_world.solver.plan import Detail, Order, Place, Planner, Query, weight_of
+from agent_world.solver.reading import Clause, Compare, Constraint, Extreme, Mention, Summary, read_phrase
+
+Mode = Literal["value", "list", "count", "sum", "mean"]
+
+_SUMMARY_WORDS = frozenset(map(stem, (
+    "number", "count", "total", "sum", "average", "mean", "overall", "altogether", "combined", "together", "whether", "difference",
+    "how", "many", "much", "list", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
+    "such", "exactly", "all")))
+
+_IDENTITY = frozenset({stem("id")})
+_IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "reference")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One field of the answer: `words` is what is left of its text when names, comparisons and sums are taken out."""
+
+    name: str
+    kind: str
+    item_kind: str | None
+    text: str
+    phrase: Clause
+    words: Bag
+
+    @property
+    def numeric(self) -> bool:
+        return (self.item_kind or self.kind) in ("integer", "number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One way to get a goal: the rows of `query`, what is taken from them and how it is summed up."""
+
+    query: Query
+    mode: Mode
+    place: Place | None
+    score: float
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for."""
+
+    words: Bag
+    around: Bag
+    head: Bag
+    kind: str
+    numeric: bool
+    constraints: tuple[Constraint, ...]
+    summaries: frozenset[Summary]
+    own: frozenset[Summary]
+
+
+def goals_of(schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> list[Goal]:
+    """The goals in the order of the schema; `known` are the names in the instruction."""
+    return [_goal(name, field, box, known) for name, field in schema.get("properties", {}).items()]
+
+
+def _goal(name: str, schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> Goal:
+    text = str(schema.get("description") or name.replace("_", " "))
+    phrase = read_phrase(text, box, known)
+    kind = schema.get("type", "string")
+    kind = next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind
+    inner = schema.get("items", {}).get("type", "string") if kind == "array" else None
+    words: dict[str, float] = {}
+    weight = 1.0
+    for word in phrase.content:
+        if word not in _SUMMARY_WORDS and word not in words:
+            words[word] = weight
+            weight = max(0.3, weight * 0.85)
+    for word in bag_of(name):
+        if word not in _SUMMARY_WORDS and (word not in words) and not phrase.mentions:
+            words[word] = 0.35
+    return Goal(name=name, kind=kind, item_kind=inner, text=text, phrase=phrase, words=words)
+
+
+def align(goals: Sequence[Goal], clauses: Sequence[Clause], box: Toolbox) -> dict[str, list[tuple[Clause, float]]]:
+    """For each goal the clauses it may belong to, best first, with how well they fit."""
+    asking = [clause for clause in clauses if clause.kind == "ask"]
+    aligned: dict[str, list[tuple[Clause, float]]] = {}
+    for number, goal in enumerate(goals):
+        scored = []
+        for clause in clauses:
+            spoken = merge(clause.content, clause.head, *(
+                one.context for one in clause.constraints if not isinstance(one, Mention)))
+            score = _overlap(box, goal, spoken)
+            shared = {one.text for one in goal.phrase.mentions} & {one.text for one in clause.mentions}
+            score += 0.4 * len(shared)
+            if any(isinstance(one, Extreme) for one in goal.phrase.constraints) and any(
+                isinstance(one, Extreme) for one in clause.constraints):
+                score += 0.2
+            score += 0.25 * len(goal.phrase.summaries & clause.summaries)
+            if clause.kind == "ask":
+                score += 0.25
+                if len(goals) > 1 and len(asking) > 1:
+                    score += 0.15 * (1 - abs(number / (len(goals) - 1) - asking.index(clause) / (len(asking) - 1)))
+            scored.append((clause, score))
+        aligned[goal.name] = sorted(scored, key=lambda pair: (-pair[1], -pair[0].position))
+    return aligned
+
+
+def _overlap(box: Toolbox, goal: Goal, spoken: Bag) -> float:
+    """How much a clause speaks of what a goal asks for."""
+    total = covered = 0.0
+    for word, weight in goal.words.items():
+        telling = weight * box.weight(word)
+        total += telling
+        near = 1.0 if word in spoken else 0.0
+        if not near:
+            mine = dict(box.near(word))
+            near = max((min(1.0, mine[known]) * 0.8 for other in spoken for known, score in box.near(other)
+                        if known in mine and score > 0.7), default=0.0)
+        covered += telling * near
+    return covered / total if total else 0.0
+
+
+def readings(wish: Wish, planner: Planner) -> list[Reading]:
+    """All ways to get what is wished, best first."""
+    found: list[Reading] = []
+    for tool in planner.box.reading():
+        for spread in (None, *_spreads(wish, tool, planner)):
+            plan = planner.build(tool, wish.constraints, spread=spread)
+            if plan.missing:
+                continue
+            base = plan.score - sum(0.8 * weight_of(one) for one in plan.left) - 0.07 * plan.query.calls()
+            base += 0.25 * planner.box.touch(wish.around, tool.nouns)
+            extremes = [one for one in plan.left if isinstance(one, Extreme)]
+            for place, mode, whole, score in _targets(wish, tool, plan.query, extremes, planner):
+                query, extra = _ordered(plan.query, wish, place, whole, extremes, planner)
+                if mode == "value" and query.spread and query.order is None:
+                    extra -= 1.5
+                if place is not None and place.detail is None and place.field.name in query.given and not tool.items:
+                    extra -= 0.8
+                elif place is not None and place.field.name in query.given:
+                    extra -= 0.3
+                noise = planner.chance("target", tool.name, spread.name if spread else "", mode,
+                                       place.field.name if place else "", bool(place and place.detail))
+                found.append(Reading(query=query, mode=mode, place=place, score=base + 2 * score + extra + noise, whole=whole))
+    return sorted(found, key=lambda reading: -reading.score)
+
+
+def _spreads(wish: Wish, tool: IndexedTool, planner: Planner) -> Iterator[Parameter]:
+    """Parameters with few allowed values that the wish asks to choose among."""
+    given = [one.value for one in wish.constraints if isinstance(one, Mention) and one.kind == "value"]
+    for parameter in tool.parameters:
+        if parameter.role == "enum" and not any(value in parameter.enum for value in given):
+            if planner.box.touch(merge(wish.words, wish.head), parameter.names) > 0.55 and any(
+                isinstance(one, Extreme) for one in wish.constraints):
+                yield parameter
+
+
+def _targets(wish: Wish, tool: IndexedTool, query: Query, extremes: Sequence[Extreme], planner: Planner):
+    """What of the rows could be the answer: (place, mode, whole call, score)."""
+    box = planner.box
+    listed = tool.items is not None
+    many = wish.kind == "array"
+    for one in tool.fields:
+        if one.name == "total" and listed:
+            if query.spread and wish.numeric:
+                yield Place(field=one), "value", True, 0.5 + 0.4 * box.match(wish.words, tool.nouns)
+            continue
+        if listed and not one.item and tool.items:
+            yield from _field_targets(wish, one, tool, None, planner, whole=True)
+        else:
+            yield from _field_targets(wish, one, tool, None, planner, whole=False)
+    for name in query.spread:
+        parameter = tool.parameter(name)
+        if parameter is not None and not wish.numeric:
+            field = Field(name=name, types=parameter.types, item=True, names=parameter.names, words=parameter.words)
+            score = box.match(wish.words, parameter.words)
+            if score > 0.4:
+                yield Place(field=field), "list" if many else "value", True, score + 0.1
+    for detail in box.details.get(tool.name, ()):
+        for one in detail[0].fields:
+            if not one.item and not detail[0].items:
+                yield from _field_targets(wish, one, detail[0], detail, planner, whole=False)
+    if listed and wish.numeric and not many and not wish.own & {"sum", "mean"}:
+        noun = box.match(wish.words, tool.nouns) if wish.words else 0.6
+        explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
+        yield None, "count", False, 0.4 + 0.4 * noun + explicit
+
+
+def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | None, planner: Planner, *, whole: bool):
+    box = planner.box
+    many = wish.kind == "array"
+    if wish.numeric and not one.numeric and one.types:
+        return
+    if wish.kind == "boolean" and "boolean" not in one.types:
+        return
+    if one.types & {"array", "object"} and not many:
+        return
+    recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in tool.nouns.items()}))
+    precision = box.match(one.names, merge(wish.words, wish.around, wish.head))
+    told = box.touch(wish.head, one.words) if wish.head else 0.0
+    if not wish.words and one.counts and wish.numeric:
+        recall = precision = 0.5 + 0.5 * box.match(one.names, tool.nouns)
+    if max(recall, precision, told) < 0.3:
+        return
+    score = 0.6 * recall + 0.3 * precision + 0.1 * told
+    if not wish.numeric and one.numeric and wish.kind == "string":
+        score -= 0.35
+    if detail is not None:
+        score -= 0.06
+        score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names)
+    if one.names.keys() & _IDENTITY and not _IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+        score -= 0.25
+    place = Place(field=one, detail=detail)
+    summaries = wish.own or wish.summaries
+    summed = one.numeric and wish.numeric and not whole
+    said = {name: box.closest(stem(word), one.words) > 0.7 for name, word in (("mean", "average"), ("sum", "total"))}
+    if many:
+        yield place, "list", whole, score
+        return
+    if "mean" in summaries and wish.numeric:
+        yield place, "value", whole, score + (0.15 if said["mean"] else -0.5)
+        if summed and not said["mean"] and not one.counts:
+            yield place, "mean", False, score + 0.05
+    elif "sum" in summaries and wish.numeric:
+        yield place, "value", whole, score + (0.15 if said["sum"] else -0.1 if one.counts or whole else -0.3)
+        if summed and not said["sum"]:
+            yield place, "sum", False, score + 0.05
+    else:
+        yield place, "value", whole, score + (0.05 if one.counts and "count" in summaries else 0.0) - (
+            0.3 if said["mean"] and wish.numeric else 0.0)
+
+
+def _ordered(query: Query, wish: Wish, place: Place | None, whole: bool, extremes: Sequence[Extreme], planner: Planner):
+    """Uses a superlative that found no place.
+
+    The field asked for may itself be the lowest or highest of something, or the number of rows is what is compared.
+    """
+    if not extremes:
+        return query, 0.0
+    extreme = extremes[0]
+    if place is not None and place.field.numeric and wish.numeric:
+        if planner.box.closest(stem("highest" if extreme.more else "lowest"), place.field.words) > 0.7:
+            return query, 0.8
+    if query.spread and query.tool.items and query.order is None:
+        near = planner.box.touch(extreme.context, query.tool.nouns)
+        total = next((one for one in query.tool.fields if one.name == "total"), None)
+        if near > 0.5 and total is not None and whole:
+            return replace(query, order=Order(place=Place(field=total), more=extreme.more, count=extreme.count)), 0.8
+    return query, 0.0
+
+
+def residual(clause: Clause) -> Bag:
+    """What a clause is about apart from its names, as words of a wish."""
+    lexemes = lexicon()
+    return {word: weight for word, weight in clause.content.items()
+            if word not in _SUMMARY_WORDS and word not in lexemes.stop}
+
+
+def is_strong(constraint: Constraint) -> bool:
+    """Whether a constraint says which thing is meant."""
+    return not isinstance(constraint, Compare | Extreme) and constraint.kind in ("name", "value", "date")

@@ -1,0 +1,383 @@
+"""What a solver knows of an environment's tools before it calls any: words, roles of parameters, and links.
+
+Everything comes from the public face of the tools. An index is built once for a set of tools and shared.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent_world.environments.model import Json, PublicTool
+from agent_world.identity import canonical_json
+from agent_world.solver.lexicon import lexicon, similarity, split_words, stem
+from agent_world.solver.mentions import Token
+
+Bag = Mapping[str, float]
+"""Stems with weights."""
+
+Role = Literal["page", "size", "order", "id", "low", "high", "number", "flag", "enum", "search", "date", "text"]
+
+_PAGE = {"page", "page_number", "offset"}
+_SIZE = {"limit", "page_size", "per_page", "size_of_page", "max_results"}
+_LOW = {"min", "minimum", "least", "from", "after", "since", "above", "over", "lowest", "earliest", "start", "longer", "more"}
+_HIGH = {"max", "maximum", "most", "until", "before", "to", "below", "under", "highest", "latest", "end", "up", "less"}
+_SEARCH = {"query", "text", "search", "q", "keyword", "keywords", "contains", "name", "title", "label", "term", "pattern"}
+_IDENTIFIER = re.compile(r"\b(id|identifier|ids)\b")
+_IDENTIFYING = frozenset(map(stem, ("id", "code", "identifier")))
+_GENERIC = frozenset(map(stem, ("name", "id", "number", "code", "value", "identifier", "title", "label", "text", "key")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parameter:
+    """One parameter of a tool."""
+
+    name: str
+    types: frozenset[str]
+    required: bool
+    enum: tuple[Json, ...]
+    role: Role
+    names: Bag
+    words: Bag
+    strict: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.types & {"integer", "number"}) and "string" not in self.types
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Field:
+    """One value in a tool's result: `name` in the record, `item` when the record is one of a list."""
+
+    name: str
+    types: frozenset[str]
+    item: bool
+    names: Bag
+    words: Bag
+    counts: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.types & {"integer", "number"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class IndexedTool:
+    """A tool as the solver sees it. `verb` are words of doing, `nouns` what it is about, `becomes` states it leads to."""
+
+    name: str
+    writes: bool
+    parameters: tuple[Parameter, ...]
+    fields: tuple[Field, ...]
+    items: str | None
+    pages: bool
+    verb: Bag
+    nouns: Bag
+    words: Bag
+    becomes: frozenset[str]
+    description: str
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter called `name`, if there is one."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    @property
+    def required(self) -> tuple[Parameter, ...]:
+        return tuple(parameter for parameter in self.parameters if parameter.required)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Link:
+    """`field` of a result of `tool` can be given to a parameter; `strength` from 0 to 1."""
+
+    tool: IndexedTool
+    field: Field
+    strength: float
+
+
+@dataclass(slots=True, eq=False)
+class Toolbox:
+    """All tools of an environment, with the links between them."""
+
+    tools: tuple[IndexedTool, ...]
+    links: dict[tuple[str, str], tuple[Link, ...]] = field(default_factory=dict)
+    details: dict[str, tuple[tuple[IndexedTool, Parameter, Field], ...]] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    values: dict[str, tuple[tuple[tuple[str, ...], Json], ...]] = field(default_factory=dict)
+    _near: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
+
+    def near(self, word: str) -> tuple[tuple[str, float], ...]:
+        """The stems of these tools' texts that are near `word`, with their similarity."""
+        found = self._near.get(word)
+        if found is None:
+            pairs = ((known, similarity(word, known)) for known in self.weights)
+            found = tuple((known, score) for known, score in pairs if score > 0.3)
+            self._near[word] = found
+        return found
+
+    def weight(self, word: str) -> float:
+        """How telling a word is here: low when most tools use it or it says little anywhere."""
+        if word in _GENERIC:
+            return 0.25
+        return max((self.weights[known] * score for known, score in self.near(word)), default=0.6)
+
+    def closest(self, word: str, bag: Bag) -> float:
+        """How well the best word of `bag` stands for `word`."""
+        return max((score * bag[known] for known, score in self.near(word) if known in bag), default=0.0)
+
+    def match(self, query: Bag, bag: Bag) -> float:
+        """The share of the weight of `query` that `bag` covers, from 0 to 1; 0 for an empty query."""
+        total = covered = 0.0
+        for word, weight in query.items():
+            telling = weight * self.weight(word)
+            total += telling
+            covered += telling * self.closest(word, bag)
+        return covered / total if total else 0.0
+
+    def touch(self, query: Bag, bag: Bag) -> float:
+        """How well the best word of `query` is met by `bag`, from 0 to 1."""
+        return max(
+            (weight * self.closest(word, bag) * min(1.0, 0.35 + self.weight(word)) for word, weight in query.items()),
+            default=0.0,
+        )
+
+    def spoken_values(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int, Json]]:
+        """Where allowed values of parameters are spoken of: first token, end, and the value."""
+        for at, token in enumerate(tokens):
+            for words, value in self.values.get(token.stem[:4], ()) if token.kind in ("word", "name") else ():
+                end = at + len(words)
+                if end <= len(tokens) and all(
+                    _spoken(word, spoken) for word, spoken in zip(words, tokens[at:end], strict=True)
+                ):
+                    yield at, end, value
+                    break
+
+    def reading(self) -> list[IndexedTool]:
+        return [tool for tool in self.tools if not tool.writes]
+
+    def writing(self) -> list[IndexedTool]:
+        return [tool for tool in self.tools if tool.writes]
+
+
+_CACHE: dict[str, Toolbox] = {}
+_BY_IDENTITY: dict[int, tuple[Sequence[PublicTool], Toolbox]] = {}
+_KEPT = 256
+
+
+def toolbox_of(tools: Sequence[PublicTool]) -> Toolbox:
+    """The index of these tools; kept, so that a second episode of an environment pays nothing."""
+    known = _BY_IDENTITY.get(id(tools))
+    if known is not None and known[0] is tools:
+        return known[1]
+    key = canonical_json([[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools])
+    if key not in _CACHE:
+        if len(_CACHE) >= _KEPT:
+            _CACHE.clear()
+        _CACHE[key] = _build(tools)
+    if len(_BY_IDENTITY) >= _KEPT:
+        _BY_IDENTITY.clear()
+    _BY_IDENTITY[id(tools)] = (tools, _CACHE[key])
+    return _CACHE[key]
+
+
+def bag_of(text: str, weight: float = 1.0) -> dict[str, float]:
+    """The content words of a text."""
+    stop = lexicon().stop
+    return {stem(word): weight for word in split_words(text) if word not in stop}
+
+
+def merge(*bags: Bag) -> dict[str, float]:
+    """All words of the bags, each with its largest weight."""
+    result: dict[str, float] = {}
+    for bag in bags:
+        for word, weight in bag.items():
+            result[word] = max(weight, result.get(word, 0.0))
+    return result
+
+
+def _spoken(word: str, token: Token) -> bool:
+    """A short value must be written as it is; a longer one may be inflected."""
+    if len(word) <= 3:
+        return token.text == word
+    low = word.lower()
+    if token.low == low:
+        return True
+    return not low.endswith(("ed", "ing")) and token.stem == stem(low) and token.low[:4] == low[:4]
+
+
+def _build(tools: Sequence[PublicTool]) -> Toolbox:
+    indexed = tuple(_tool(tool) for tool in tools)
+    counts: dict[str, int] = {}
+    for tool in indexed:
+        texts = [tool.words, *(one.words for one in tool.parameters), *(one.words for one in tool.fields)]
+        for word in merge(*texts):
+            counts[word] = counts.get(word, 0) + 1
+    top = math.log(1 + len(indexed))
+    weights = {
+        word: 0.25 if word in _GENERIC else max(0.3, math.log(1 + len(indexed) / count) / top)
+        for word, count in counts.items()
+    }
+    box = Toolbox(indexed, weights=weights)
+    for tool in indexed:
+        for parameter in tool.parameters:
+            if parameter.role in ("id", "text", "search", "number") and not parameter.enum:
+                links = _links(box, tool, parameter)
+                if links:
+                    box.links[tool.name, parameter.name] = links
+    for tool in indexed:
+        box.details[tool.name] = tuple(_details(box, tool))
+    values: dict[str, dict[tuple[str, ...], Json]] = {}
+    for tool in indexed:
+        for parameter in tool.parameters:
+            for value in parameter.enum if parameter.role == "enum" else ():
+                words = tuple(re.split(r"[\s_-]+", str(value)))
+                first = words[0] if len(words[0]) <= 3 else words[0].lower()
+                values.setdefault(stem(first.lower())[:4], {})[words] = value
+    box.values = {key: tuple(sorted(found.items(), key=lambda pair: -len(pair[0]))) for key, found in values.items()}
+    return box
+
+
+def _tool(tool: PublicTool) -> IndexedTool:
+    names = split_words(tool.name)
+    result = tool.output_schema.get("properties", {}) if isinstance(tool.output_schema, Mapping) else {}
+    items, fields = None, []
+    for name, schema in result.items():
+        inner = schema.get("items") if isinstance(schema, Mapping) else None
+        if isinstance(inner, Mapping) and "properties" in inner and items is None:
+            items = name
+            fields += [_field(key, value, True, tool.description) for key, value in inner["properties"].items()]
+    for name, schema in result.items():
+        if name not in (items, "page", "pages"):
+            fields.append(_field(name, schema, False, tool.description))
+    properties = tool.input_schema.get("properties", {})
+    required = set(tool.input_schema.get("required", ()))
+    parameters = tuple(_parameter(name, schema, name in required) for name, schema in properties.items())
+    first = re.split(r"(?<=[a-z)])\.\s", tool.description)[0]
+    becomes = re.findall(r"\bbecomes? (?:an? |the )?([A-Za-z_ ]+?)(?=[.,;]|$| when| if| and| or)", tool.description)
+    states = {stem(word) for text in becomes for word in split_words(text)}
+    states |= {stem(word) for word in split_words(" ".join(re.findall(r"\b[A-Z]{3,}\b", tool.description)))}
+    lead = split_words(tool.description)[:1]
+    return IndexedTool(
+        name=tool.name, writes=tool.writes, parameters=parameters, fields=tuple(fields), items=items,
+        pages=items is not None and any(parameter.role == "page" for parameter in parameters),
+        verb={**{stem(word): 0.85 for word in lead}, stem(names[0]): 1.0},
+        nouns=merge(bag_of(" ".join(names[1:])), bag_of(first, 0.7)),
+        words=merge(bag_of(tool.name), bag_of(tool.description, 0.8)),
+        becomes=frozenset(states), description=tool.description,
+    )
+
+
+def _types(schema: Json) -> frozenset[str]:
+    if not isinstance(schema, Mapping):
+        return frozenset()
+    kinds = schema.get("type", ())
+    return frozenset([kinds] if isinstance(kinds, str) else kinds)
+
+
+def _field(name: str, schema: Mapping, item: bool, description: str) -> Field:
+    names = bag_of(name)
+    counted = any(
+        re.search(rf"\b(how many|numbers? of|count of) (\w+ )?{re.escape(word)}", description.lower())
+        for word in split_words(name)
+    )
+    told = bag_of(str(schema.get("description", "")), 0.9)
+    counts = counted or bool(re.match(r"(how many|number of|count of) (?!the |an? |one )", str(schema.get("description", "")).lower()))
+    if counts:
+        told = merge(told, {stem("number"): 0.9})
+    return Field(name=name, types=_types(schema), item=item, names=names, words=merge(names, told), counts=counts)
+
+
+def _parameter(name: str, schema: Mapping, required: bool) -> Parameter:
+    description = str(schema.get("description", ""))
+    enum = schema.get("enum", ())
+    names = bag_of(name)
+    return Parameter(
+        name=name, types=_types(schema), required=required, enum=tuple(value for value in enum if value is not None),
+        role=_role(name, schema, description), names=names, words=merge(names, bag_of(description, 0.8)),
+        strict=bool(re.search(r"\b(more|greater|less|fewer|above|over|below|under|after|before)\b", description.lower())),
+    )
+
+
+def _role(name: str, schema: Mapping, description: str) -> Role:
+    words = set(split_words(name))
+    text = description.lower()
+    numeric = bool(_types(schema) & {"integer", "number"})
+    dated = schema.get("format") == "date" or "yyyy" in text
+    if name in _PAGE:
+        return "page"
+    if name in _SIZE:
+        return "size"
+    if words & {"sort", "order", "sorting", "descending", "ascending", "direction"} and (
+        "enum" in schema or "boolean" in _types(schema)
+    ):
+        return "order"
+    if "boolean" in _types(schema):
+        return "flag"
+    if "enum" in schema:
+        return "enum"
+    if name == "id" or name.endswith("_id") or _IDENTIFIER.search(text):
+        return "id"
+    if numeric or dated:
+        told = words | set(re.findall(r"[a-z]+", text))
+        low, high = words & _LOW, words & _HIGH
+        if not low and not high:
+            low, high = told & (_LOW - {"from", "more", "start"}), told & (_HIGH - {"to", "end", "up", "less"})
+        if bool(low) != bool(high):
+            return "low" if low else "high"
+        return "number" if numeric else "date"
+    if name in _SEARCH or re.search(r"\b(part of|contain|words? (in|of)|starts? with|search)", text):
+        return "search"
+    return "date" if words & {"date", "day"} else "text"
+
+
+def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link, ...]:
+    """Results of other tools that can be given to `parameter`, best first."""
+    found = []
+    for source in box.tools:
+        if source is tool:
+            continue
+        for given in source.fields:
+            echo = source.parameter(given.name)
+            if echo is not None and echo.required:
+                continue
+            if given.numeric != parameter.numeric and given.types and parameter.types:
+                continue
+            strength = _strength(box, source, given, tool, parameter)
+            if strength >= 0.6:
+                found.append(Link(tool=source, field=given, strength=strength))
+    return tuple(sorted(found, key=lambda link: -link.strength)[:12])
+
+
+def _strength(box: Toolbox, source: IndexedTool, given: Field, tool: IndexedTool, parameter: Parameter) -> float:
+    same = given.name == parameter.name
+    if same and not set(split_words(given.name)) <= {"id", "name", "code", "title", "number", "key", "label"}:
+        return 1.0
+    if parameter.role == "number" and not same:
+        return 0.0
+    if parameter.role == "search":
+        told = merge(parameter.words, tool.nouns)
+        return 0.65 if min(box.match(given.words, told), box.match(parameter.words, given.words)) > 0.75 else 0.0
+    identifying = parameter.role == "id" or bool(_IDENTIFYING & set(parameter.words))
+    told = bool(_IDENTIFYING & set(given.words))
+    if identifying != told:
+        return 0.0
+    if not identifying:
+        return 0.7 * box.match(given.words, parameter.words) if same else 0.0
+    here = merge(parameter.words, {word: 0.5 * weight for word, weight in tool.nouns.items()})
+    there = merge(given.words, {word: 0.3 * weight for word, weight in source.nouns.items()})
+    return 0.55 * box.match(given.words, here) + 0.45 * box.match(parameter.words, there)
+
+
+def _details(box: Toolbox, tool: IndexedTool):
+    """Tools that tell more about a result of `tool`: (tool, parameter, field of the result)."""
+    for other in box.tools:
+        if other is tool or other.writes or len(other.required) > 1:
+            continue
+        for parameter in other.required or other.parameters:
+            for link in box.links.get((other.name, parameter.name), ()):
+                if link.tool is tool and (link.field.item or not tool.items):
+                    yield other, parameter, link.field
