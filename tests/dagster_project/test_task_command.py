@@ -1,0 +1,102 @@
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from agent_world import world
+from agent_world.codec import encode
+from agent_world.environments.state import logical_digest
+from agent_world.world import save_database, save_environment, save_task
+from dagster_project.cli.task import command
+from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> str:
+    uri = str(tmp_path_factory.mktemp("lake"))
+    opened = world.open(uri, create=True)
+    digest = logical_digest(ENVIRONMENT.files)
+    with opened.begin("toy", derivation="d0") as batch:
+        theme = batch.create("theme", "toy-theme", THEME)
+        database = save_database(
+            batch, replace(ENVIRONMENT.database, theme=theme, digest=digest), ENVIRONMENT.files, [(theme, "theme")]
+        )
+        tools = [
+            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")])
+            for tool in ENVIRONMENT.tools
+        ]
+        version = save_environment(
+            batch, environment_id="toy-library", title="City library", description="Books and loans.", theme=theme,
+            database=database, tools=tools,
+        )  # fmt: skip
+        for task in (READING, WRITING, PROGRAM):
+            saved = save_task(batch, replace(task, environments=(version,)))
+            batch.observe(saved, {"accepted": True, "tier": "train", "solver_passes": 5, "random_passes": 0})
+        batch.record(
+            "gate_verdicts",
+            {"gate": "leak", "subject_kind": "task", "subject": "toy-read", "environment": "toy-library",
+             "accepted": True, "reason": None, "evidence": {}, "author": "rule", "round": 0},
+        )  # fmt: skip
+    return uri
+
+
+THEME = {
+    "source": "M3", "origin": "tests", "title": "City library", "description": "Books and loans.", "tools": [],
+    "nouns": ["book"], "verbs": ["lend"], "licence": "CC0-1.0", "sha256": "0" * 64,
+}  # fmt: skip
+
+
+def task(lake, *arguments):
+    return CliRunner().invoke(command, [*arguments, "--lake", lake], catch_exceptions=False)
+
+
+def test_tasks_are_listed_with_what_the_gates_measured(lake):
+    rows = json.loads(task(lake, "list", "--format", "json").stdout)
+    assert [(row["kind"], row["tier"], row["writes"]) for row in rows] == [
+        ("graph", "train", False), ("graph", "train", True), ("program", "train", False)
+    ]  # fmt: skip
+    assert json.loads(task(lake, "list", "--format", "json", "--tier", "hard").stdout) == []
+    assert len(json.loads(task(lake, "list", "--format", "json", "--environment", "toy").stdout)) == 3
+
+
+def test_a_task_is_shown_without_its_answer_unless_asked(lake):
+    shown = json.loads(task(lake, "show", "toy-read", "--format", "json").stdout)
+    assert shown["instruction"] == READING.instruction
+    assert not {"answer", "plan", "rubric"} & shown.keys()
+    assert [gate["gate"] for gate in shown["gates"]] == ["leak"]
+    gold = json.loads(task(lake, "show", "toy-read", "--gold", "--format", "json").stdout)
+    assert gold["answer"] == READING.answer
+
+
+@pytest.mark.parametrize(
+    ("policy", "status"), [("gold", "pass"), ("null", "fail"), ("random", "fail"), ("wrong", "fail")]
+)
+@pytest.mark.parametrize("name", ["toy-read", "toy-write", "toy-program"])
+def test_scripted_policies_attempt_tasks(lake, policy, status, name):
+    [row] = json.loads(task(lake, "attempt", name, "--policy", policy, "--format", "json").stdout)
+    assert row["status"] == status
+    assert row["steps"]
+
+
+def test_every_step_is_shown(lake):
+    shown = task(lake, "attempt", "toy-write", "--policy", "gold")
+    assert WRITING.instruction in shown.stderr
+    for word in ("search_books", "lend_book", "pass"):
+        assert word in shown.stdout
+
+
+def test_samples_are_rows(lake):
+    rows = json.loads(
+        task(lake, "attempt", "toy-read", "--policy", "random", "--samples", "3", "--format", "json").stdout
+    )
+    assert [row["sample"] for row in rows] == [0, 1, 2]
+
+
+def test_an_unknown_policy_or_task_is_one_clear_error(lake):
+    from agent_world.errors import AgentWorldError
+
+    for arguments in (("toy-read", "--policy", "nobody"), ("no-such-task", "--policy", "gold")):
+        result = CliRunner().invoke(command, ["attempt", *arguments, "--lake", lake])
+        assert isinstance(result.exception, AgentWorldError)
+        assert "\n" not in str(result.exception)
