@@ -14,7 +14,6 @@ from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.pages import PageFile
 from agent_world.environments.snapshot import Snapshot
 
-
 _SCHEMA_ROOT = 1
 
 

@@ -6,13 +6,17 @@ import atexit
 import os
 import threading
 
+from agent_world.sandbox import attacks
+from agent_world.sandbox.attacks import ProbeResult
 from agent_world.sandbox.base import Limits, RunResult, Sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError, SessionFault
 from agent_world.sandbox.worker import Worker
 
 __all__ = [
+    "BACKENDS",
     "Limits",
+    "ProbeResult",
     "RunResult",
     "Sandbox",
     "SandboxFailedError",
@@ -21,36 +25,57 @@ __all__ = [
     "Worker",
     "default_sandbox",
     "open_sandbox",
+    "selftest",
 ]
 
-_BACKENDS = {"bwrap": BwrapSandbox}
-_default: BwrapSandbox | None = None
+BACKENDS: dict[str, type[Sandbox]] = {"bwrap": BwrapSandbox}
+DEFAULT_BACKEND = "bwrap"
+_default: Sandbox | None = None
 _lock = threading.Lock()
 
 
-def open_sandbox(backend: str = "bwrap", limits: Limits | None = None) -> Sandbox:
-    """A new sandbox of this back-end; the caller closes it.
+def open_sandbox(backend: str = DEFAULT_BACKEND, limits: Limits | None = None) -> Sandbox:
+    """A new sandbox of this back-end, which has passed its self-test on this host; the caller closes it.
 
     Raises:
-        SandboxUnavailableError: there is no such back-end, or it cannot start here.
+        SandboxUnavailableError: there is no such back-end, it cannot start here, or an attack works on it.
     """
-    if backend not in _BACKENDS:
-        raise SandboxUnavailableError(backend, "there is no such back-end", f"use one of {', '.join(_BACKENDS)}")
-    return _BACKENDS[backend](limits)
+    kind = _backend(backend)
+    attacks.require(kind)
+    return kind(limits)
 
 
 def default_sandbox() -> Sandbox:
     """The sandbox of this process: started at the first call, ended with the process, started again if it died.
 
     A forked child gets its own.
+
+    Raises:
+        SandboxUnavailableError: as `open_sandbox`.
     """
     global _default
     with _lock:
         if _default is None or not _default.alive():
             if _default is not None:
                 _default.close()
-            _default = BwrapSandbox()
+            _default = open_sandbox()
         return _default
+
+
+def selftest(backend: str = DEFAULT_BACKEND) -> list[ProbeResult]:
+    """Try every attack on this back-end now, whatever the kept verdict.
+
+    Raises:
+        SandboxUnavailableError: there is no such back-end, or it cannot start here.
+    """
+    with _backend(backend)() as sandbox:
+        return attacks.selftest(sandbox)
+
+
+def _backend(name: str) -> type[Sandbox]:
+    if name not in BACKENDS:
+        raise SandboxUnavailableError(name, "there is no such back-end", f"use one of {', '.join(BACKENDS)}")
+    return BACKENDS[name]
 
 
 def _close_default() -> None:

@@ -30,6 +30,7 @@ class Limits:
     cpu_s: int = 60
 
     def as_json(self) -> str:
+        """The limits as the guest takes them."""
         return json.dumps(asdict(self))
 
 
@@ -59,6 +60,27 @@ class Sandbox(ABC):
     @abstractmethod
     def open(self, descriptors: Sequence[int]) -> Worker:
         """A new session in namespaces of its own, which gets copies of these descriptors as 4, 5, ..."""
+
+    @abstractmethod
+    def __init__(self, limits: Limits | None = None) -> None:
+        """Start the back-end; not yet tested, which `open_sandbox` sees to.
+
+        Raises:
+            SandboxUnavailableError: it cannot start here.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def programs() -> Sequence[str]:
+        """The programs that the isolation rests on, by path: another version needs another self-test."""
+
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether new sessions can be opened."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Let go of a sandbox that was inherited by fork: it stays its maker's, who alone can end it."""
 
     @abstractmethod
     def close(self) -> None:

@@ -61,6 +61,7 @@ class BwrapSandbox(Sandbox):
             )
 
     def open(self, descriptors: Sequence[int]) -> Worker:
+        """A new session; it is made while the caller goes on."""
         ours, theirs = socket.socketpair()
         number = next(self._numbers)
         try:
@@ -72,12 +73,18 @@ class BwrapSandbox(Sandbox):
             theirs.close()
         return Worker(ours, lambda: self._kill(number))
 
+    @staticmethod
+    def programs() -> Sequence[str]:
+        """Bubblewrap and the guest's Python."""
+        return [_bwrap(), PYTHON]
+
     def alive(self) -> bool:
-        """Whether new sessions can be opened."""
+        """Whether the zygote is there."""
         return self._control.fileno() >= 0 and self._process.poll() is None
 
     def close(self) -> None:
-        """The zygote ends at the closed socket, and with it, as the first process of their namespace, all sessions."""
+        """End the zygote and all sessions."""
+        # The zygote ends at the closed socket, and with it, as the first process of their namespace, all sessions.
         if self._control.fileno() < 0:
             return
         self._control.close()
@@ -88,7 +95,7 @@ class BwrapSandbox(Sandbox):
             self._process.communicate()
 
     def abandon(self) -> None:
-        """Let go of another process's sandbox, inherited by fork, without ending it."""
+        """Close this process's end; its maker's stays open."""
         self._control.close()
 
     def _kill(self, number: int) -> None:
@@ -97,9 +104,6 @@ class BwrapSandbox(Sandbox):
 
 
 def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        raise SandboxUnavailableError("bwrap", "bubblewrap is not installed", "run `apt-get install bubblewrap`")
     if not os.path.exists(PYTHON):
         raise SandboxUnavailableError("bwrap", f"{PYTHON} is missing", "run `apt-get install python3.11`")
     guest = {
@@ -116,7 +120,7 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
             # Copied, not bound: every mount is one more to clone for each session.
             binds += ["--perms", "0444", "--file", str(memory.fd), f"/guest/{name}"]
         command = [
-            *(bwrap, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
+            *(_bwrap(), "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
             *("--as-pid-1", "--new-session", "--clearenv", "--setenv", "PYTHONHASHSEED", "0"),
             *("--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"),
             *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin"),
@@ -135,6 +139,13 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
             cwd="/",
             **_own_user(),
         )
+
+
+def _bwrap() -> str:
+    path = shutil.which("bwrap")
+    if path is None:
+        raise SandboxUnavailableError("bwrap", "bubblewrap is not installed", "run `apt-get install bubblewrap`")
+    return path
 
 
 def _own_user() -> dict:

@@ -16,7 +16,7 @@ class MemoryFile:
     __slots__ = ("fd",)
 
     def __init__(self, data: bytes | None = None) -> None:
-        """With `data`: a file of these bytes that nobody can change any more, whatever rights he has. Without: empty."""
+        """With `data`: these bytes, which nobody can change any more, whatever rights he has. Without: empty."""
         self.fd = os.memfd_create("agent-world", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         if data is not None:
             view = memoryview(data)
@@ -26,6 +26,7 @@ class MemoryFile:
             fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALS)
 
     def size(self) -> int:
+        """Bytes in it now."""
         return os.fstat(self.fd).st_size
 
     def read(self, limit: int) -> bytes:
@@ -40,6 +41,7 @@ class MemoryFile:
         return os.pread(self.fd, size, 0) if size else b""
 
     def close(self) -> None:
+        """Free it; again is harmless."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

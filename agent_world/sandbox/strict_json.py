@@ -10,8 +10,8 @@ def loads(line: bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: not UTF-8, not JSON, nested too deeply, or what readers disagree on: a key twice in an object, NaN or
-            an infinity, a lone surrogate, an integer of thousands of digits.
+        ValueError: not UTF-8, not JSON, nested too deeply, or what readers disagree on: a key twice in an object, NaN
+            or an infinity, a lone surrogate, an integer of thousands of digits.
     """
     try:
         value = _DECODER.decode(line.decode())

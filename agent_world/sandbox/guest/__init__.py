@@ -1,0 +1,1 @@
+"""What runs inside: standard library only, laid flat into /guest, each module imported by its bare name."""

@@ -36,6 +36,7 @@ class Filter:
         self._program = _Program(len(program) // 8, ctypes.addressof(self._buffer))
 
     def enter(self) -> None:
+        """Let the calling process make no other call from now on."""
         _prctl(_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(self._program))
 
 

@@ -85,9 +85,11 @@ class Documents:
         self.pending: dict[str, str] = {}
 
     def paths(self) -> list[str]:
+        """All paths, sorted."""
         return sorted({*self._index, *self._written, *self.pending})
 
     def read(self, path: str) -> str:
+        """The text as the session left it."""
         for written in (self.pending, self._written):
             if path in written:
                 return written[path]
@@ -97,6 +99,7 @@ class Documents:
         return os.pread(self._descriptor, size, offset).decode()
 
     def write(self, path: str, text: str) -> None:
+        """Note a text; `commit` keeps it."""
         if not isinstance(path, str) or not isinstance(text, str):
             raise TypeError("a document has a path and a text, both strings")
         if not path or path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
