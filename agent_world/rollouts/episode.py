@@ -16,7 +16,7 @@ from agent_world.environments.session import open_session
 from agent_world.environments.state import State
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, VersionId, canonical_json
-from agent_world.rollouts.model import Observation, Outcome, Step, Turn
+from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Step, Turn
 from agent_world.rollouts.rewards import Judge, check_judgeable, judge
 from agent_world.tasks.model import Task
 
@@ -251,5 +251,5 @@ def _malformed(step: Step) -> str | None:
     return None
 
 
-def _refusal(status: str, code: str, message: str) -> Observation:
+def _refusal(status: ObservationStatus, code: str, message: str) -> Observation:
     return Observation(status=status, value={"error": {"code": code, "message": message}})

@@ -3,10 +3,11 @@
 The host sends this file along with the verifier (agent_world/rollouts/verifier.py).
 """
 
+import copy
 import os
 import sqlite3
 
-from toolkit import fold  # the sandbox's own
+from toolkit import fold  # pyright: ignore[reportMissingImports] - the sandbox's own
 
 
 class State:
@@ -25,12 +26,13 @@ def main(answers, gold, changes):
     with open("v_code.py", encoding="utf-8") as source:
         code = compile(source.read(), "v_code.py", "exec")
     final = "final" if os.path.isdir("final") else "initial"
-    return [_one(code, answer, gold, final, changes) for answer in answers]
+    # What one verification does to its arguments must not reach the next.
+    return [_one(code, answer, *copy.deepcopy((gold, final, changes))) for answer in answers]
 
 
 def _one(code, answer, gold, final, changes):
     try:
-        module = {"__name__": "v_code"}
+        module: dict = {"__name__": "v_code"}
         exec(code, module)
         failed = module["verify"](answer, gold, State("initial", {}), State(final, changes))
     except Exception as error:

@@ -205,7 +205,8 @@ def _wrong_answer_gate(case: _Case) -> GateVerdict:
 
 def _state_gate(case: _Case) -> GateVerdict:
     """The gold answer with one unasked write fails; of a task that changes state, so does the gold answer alone."""
-    task, outcomes, evidence = case.task, [], {"writes": case.task.writes}
+    task, outcomes = case.task, []
+    evidence: dict[str, Any] = {"writes": task.writes}
     if task.writes:
         outcomes.append(case.judge_all([task.answer], case.initial)[0])
         if outcomes[0].status == "pass":

@@ -152,10 +152,13 @@ def test_a_verifier_that_breaks_is_no_reward(source):
 
 def test_answers_judged_together_do_not_see_each_other():
     remembering = """
+import toolkit
 seen = []
 def verify(answer, gold, initial, final):
     seen.append(answer)
-    return [] if len(seen) == 1 else ["second"]
+    gold["copies"] += 1
+    toolkit.changes(initial, final)["seen"] = True
+    return [] if len(seen) == 1 and gold["copies"] == 3 else ["second"]
 """
     task = replace(PROGRAM, verifier=remembering)
     outcomes = judge_all(task, [PROGRAM.answer] * 3, START, START, ENVIRONMENT.database)
