@@ -46,9 +46,9 @@ class Session:
         self._loaded: set[str] = set()
         snapshot = self._snapshot
         self._worker = sandbox.open(
-            [snapshot.database_memory.fd, self._pages_log.fd, snapshot.documents_memory.fd, self._documents_log.fd]
+            [snapshot.database_memory.fd, self._pages_log.fd, snapshot.documents_memory.fd, self._documents_log.fd],
+            {"kind": "world", "documents": snapshot.documents_index, "seed": seed},
         )
-        self._start = {"op": "world", "documents": snapshot.documents_index, "seed": seed}
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> Observation:
         """Call one tool.
@@ -64,13 +64,10 @@ class Session:
             return _failed("invalid", "unknown_tool", f"There is no tool called {name}.")
         if (problem := complaint(tool.input_schema, arguments)) is not None:
             return _failed("invalid", "invalid_arguments", problem)
-        request: dict[str, Any] = {"op": "call", "tool": name, "arguments": arguments, "writes": tool.writes}
+        request: dict[str, Any] = {"tool": name, "arguments": arguments, "writes": tool.writes}
         if name not in self._loaded:
             request["source"] = tool.source
         try:
-            if self._start is not None:
-                start, self._start = self._start, None
-                self._worker.send(start)
             reply = self._worker.request(request, CALL_TIMEOUT_S)
         except SessionFault as fault:
             return _failed("error", fault.fault, f"The tool did not answer: {fault.detail}.")

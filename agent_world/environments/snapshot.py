@@ -68,6 +68,11 @@ class Snapshot:
             return {table.name: RowSum().changed((), database.rows(db, table)) for table in self.schema.tables}
 
     @cached_property
+    def digest(self) -> Digest:
+        """The logical digest of the snapshot itself."""
+        return state_digest(self.schema, self.sums, self.document_digests)
+
+    @cached_property
     def page_file(self) -> PageFile:
         """The database as pages."""
         return PageFile(self.database, {}, len(self.database) // pages.page_size(self.database))
@@ -97,6 +102,12 @@ class Snapshot:
     def connect(self) -> sqlite3.Connection:
         """A private copy in memory; whoever calls closes it."""
         return database.connect(self.database)
+
+
+def state_digest(schema: Schema, sums: Mapping[str, RowSum], documents: Mapping[str, Digest]) -> Digest:
+    """The logical digest of a state of which these are the tables, the digests of their rows and of the documents."""
+    tables = {table.name: [table.declared, sums[table.name].as_json()] for table in schema.tables}
+    return sha256(canonical_json({"tables": tables, "others": schema.others, "documents": documents}))
 
 
 _by_objects: OrderedDict[tuple[tuple[str, int], ...], tuple[Snapshot, Mapping[str, bytes]]] = OrderedDict()

@@ -28,8 +28,8 @@ from agent_world.environments.difference import (
 from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import DOCUMENTS_FOLDER, SQLITE_FILE, Table
 from agent_world.environments.pages import PageFile
-from agent_world.environments.snapshot import Snapshot, snapshot_of
-from agent_world.identity import Digest, canonical_json, sha256
+from agent_world.environments.snapshot import Snapshot, snapshot_of, state_digest
+from agent_world.identity import Digest, sha256
 
 __all__ = [
     "DocumentChange",
@@ -77,6 +77,8 @@ class State:
         Raises:
             CorruptStateError: the state cannot be read.
         """
+        if not self.changes:
+            return self.snapshot.digest
         documents = {**self.snapshot.document_digests}
         documents |= {path: sha256(text) for path, text in self.changes.documents.items()}
         try:
@@ -86,8 +88,7 @@ class State:
         except SchemaChangedError:
             fresh = self._as_snapshot()
             schema, sums = fresh.schema, fresh.sums
-        tables = {table.name: [table.declared, sums[table.name].as_json()] for table in schema.tables}
-        return sha256(canonical_json({"tables": tables, "others": schema.others, "documents": documents}))
+        return state_digest(schema, sums, documents)
 
     @cached_property
     def row_changes(self) -> Mapping[str, RowChanges]:

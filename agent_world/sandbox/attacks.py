@@ -33,6 +33,7 @@ _SOON_S = 0.5
 ATTACKS = (
     "reads_a_host_file",
     "reads_the_accounts",
+    "lists_the_programs_of_the_host",
     "writes_a_host_file",
     "reads_the_environment",
     "reads_the_environment_of_any_process",

@@ -58,8 +58,12 @@ class Sandbox(ABC):
     limits: Limits
 
     @abstractmethod
-    def open(self, descriptors: Sequence[int]) -> Worker:
-        """A new session in namespaces of its own, which gets copies of these descriptors as 4, 5, ..."""
+    def open(self, descriptors: Sequence[int], setup: Mapping[str, Json]) -> Worker:
+        """A new session in namespaces of its own, with copies of these descriptors (guest/worker.py: kinds of setup).
+
+        Raises:
+            SandboxFailedError: the back-end is gone.
+        """
 
     @abstractmethod
     def __init__(self, limits: Limits | None = None) -> None:
@@ -98,6 +102,9 @@ class Sandbox(ABC):
         """Lay `files` in the working folder of a fresh session and call `entry` (``module:function``) there.
 
         A dict of arguments is passed as keywords, None as nothing, anything else as the one argument.
+
+        Raises:
+            SandboxFailedError: the sandbox failed, or has no room for the files.
         """
         index, parts, offset = {}, [], 0
         for path, content in files.items():
@@ -105,10 +112,10 @@ class Sandbox(ABC):
             index[path] = [offset, len(data)]
             parts.append(data)
             offset += len(data)
-        request = {"op": "run", "files": index, "entry": entry, "arguments": arguments, "seed": seed}
-        with MemoryFile(b"".join(parts)) as packed, self.open([packed.fd]) as worker:
+        setup = {"kind": "code", "files": index, "seed": seed}
+        with MemoryFile(b"".join(parts)) as packed, self.open([packed.fd], setup) as worker:
             try:
-                reply = worker.request(request, timeout_s)
+                reply = worker.request({"entry": entry, "arguments": arguments}, timeout_s)
             except SessionFault as fault:
                 return RunResult(status=fault.fault, error=fault.detail)
         stdout = str(reply.get("stdout", ""))

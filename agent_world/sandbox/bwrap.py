@@ -13,17 +13,18 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 from agent_world.sandbox import seccomp
-from agent_world.sandbox.base import Limits, Sandbox
+from agent_world.sandbox.base import Json, Limits, Sandbox
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError
 from agent_world.sandbox.memory import MemoryFile
 from agent_world.sandbox.worker import Worker
 
 PYTHON = "/usr/bin/python3.11"
 _GUEST_MODULES = ("jail", "pins", "storage", "toolkit", "worker", "zygote")
+_GUEST_PATHS = (PYTHON, "/usr/lib/python3.11", "/usr/lib/x86_64-linux-gnu", "/usr/lib64")
 _FIRST_UID, _UIDS = 64000, 1024
 _START_TIMEOUT_S = 60.0
 
@@ -35,6 +36,7 @@ class BwrapSandbox(Sandbox):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
+        self._owner = os.getpid()
         self._numbers = itertools.count(1)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -60,7 +62,7 @@ class BwrapSandbox(Sandbox):
                 "see that unprivileged user namespaces are allowed and that Debian's python3.11 is installed",
             )
 
-    def open(self, descriptors: Sequence[int]) -> Worker:
+    def open(self, descriptors: Sequence[int], setup: Mapping[str, Json]) -> Worker:
         """A new session; it is made while the caller goes on."""
         ours, theirs = socket.socketpair()
         number = next(self._numbers)
@@ -71,7 +73,7 @@ class BwrapSandbox(Sandbox):
             raise SandboxFailedError(f"its zygote is gone ({error})") from None
         finally:
             theirs.close()
-        return Worker(ours, lambda: self._kill(number))
+        return Worker(ours, lambda: self._kill(number), setup)
 
     @staticmethod
     def programs() -> Sequence[str]:
@@ -88,6 +90,8 @@ class BwrapSandbox(Sandbox):
         if self._control.fileno() < 0:
             return
         self._control.close()
+        if os.getpid() != self._owner:
+            return
         try:
             self._process.communicate(timeout=10)
         except subprocess.TimeoutExpired:
@@ -122,7 +126,7 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
         command = [
             *(_bwrap(), "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
             *("--as-pid-1", "--new-session", "--clearenv", "--setenv", "PYTHONHASHSEED", "0"),
-            *("--cap-drop", "ALL", "--ro-bind", "/usr", "/usr"),
+            *("--cap-drop", "ALL", *(word for path in _GUEST_PATHS for word in ("--ro-bind", path, path))),
             *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin"),
             *("--proc", "/proc", "--dev-bind", "/dev/null", "/dev/null", "--dir", "/work", "--dir", "/guest", *binds),
             *("--chdir", "/guest", "--remount-ro", "/"),

@@ -31,6 +31,10 @@ def reads_the_accounts(facts):
         return "root:" in file.read()
 
 
+def lists_the_programs_of_the_host(facts):
+    return len(os.listdir("/usr/bin")) > 50
+
+
 def writes_a_host_file(facts):
     with open(os.path.join(facts["open_folder"], "written"), "w") as file:
         return file.write("x") == 1

@@ -22,16 +22,13 @@ _DEATH_TIMEOUT_S = 10.0
 class Worker:
     """A live session. After a fault, and after `kill`, it answers nothing any more; `close` frees it in any case."""
 
-    def __init__(self, channel: socket.socket, kill: Callable[[], None]) -> None:
+    def __init__(self, channel: socket.socket, kill: Callable[[], None], setup: Mapping[str, Json]) -> None:
         self._channel, self._kill = channel, kill
         self._buffer = b""
         self._ready = False
         self._count = 0
         self.ended: SessionFault | None = None
-
-    def send(self, message: Mapping[str, Json]) -> None:
-        """A request that has no reply."""
-        self._write(json.dumps(message).encode() + b"\n", time.monotonic() + _START_TIMEOUT_S)
+        self._write(json.dumps(setup).encode() + b"\n", time.monotonic() + _START_TIMEOUT_S)
 
     def request(self, message: Mapping[str, Json], timeout_s: float) -> dict[str, Json]:
         """The reply to `message`.
@@ -41,7 +38,7 @@ class Worker:
             SandboxFailedError: the session never came up.
         """
         if self.ended is not None:
-            raise self.ended
+            raise SessionFault(self.ended.fault, self.ended.detail)
         self._count += 1
         deadline = time.monotonic() + timeout_s
         self._write(json.dumps({**message, "n": self._count}).encode() + b"\n", deadline)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pins
@@ -19,6 +20,7 @@ CHANNEL = 3
 _READ_BYTES = 1 << 16
 _MESSAGE_CHARACTERS = 400
 _STDOUT_CHARACTERS = 1 << 16
+_ALL_DESCRIPTORS = 1 << 20
 
 Json = Any
 
@@ -33,51 +35,59 @@ def arrange(descriptors: list[int]) -> tuple[int, list[int]]:
         os.dup2(null, stream)
     for index in range(len(descriptors)):
         os.dup2(base + index, CHANNEL + index)
-    os.closerange(CHANNEL + len(descriptors), base + len(descriptors))
+    os.closerange(CHANNEL + len(descriptors), _ALL_DESCRIPTORS)
     return CHANNEL, list(range(CHANNEL + 1, CHANNEL + len(descriptors)))
 
 
 def serve(channel: int, files: list[int]) -> None:
-    """Answer requests until the supervisor closes its end."""
-    session = Session(files)
-    operations: dict[str, Callable[[dict], Json]] = {
-        "world": session.make_world,
-        "call": session.call,
-        "run": session.run,
-    }
+    """Set up what the first line asks for and say so, then answer requests until the supervisor closes its end.
+
+    Foreign code runs from the first request on; until the word is out that the session is ready, everything said here
+    is our own.
+    """
+    lines = _lines(channel)
+    try:
+        setup = json.loads(next(lines))
+        pins.seed(setup["seed"])
+        answer = {"world": _tools_over_a_world, "code": _code_in_a_folder}[setup["kind"]](setup, files)
+    except Exception as error:
+        _send(channel, {"fatal": f"{type(error).__name__}: {error}"})
+        return
+    _send(channel, {"ready": True})
+    for line in lines:
+        _send(channel, answer(json.loads(line)))
+
+
+def _lines(channel: int) -> Iterator[bytes]:
     buffer = b""
     while True:
-        line, newline, buffer = buffer.partition(b"\n")
-        while not newline:
-            data = os.read(channel, _READ_BYTES)
-            if not data:
-                return
-            more, newline, buffer = data.partition(b"\n")
-            line += more
-        request = json.loads(line)
-        reply = operations[request["op"]](request)
-        if reply is not None:
-            _send(channel, reply)
+        line, newline, rest = buffer.partition(b"\n")
+        if newline:
+            yield line
+            buffer = rest
+        elif data := os.read(channel, _READ_BYTES):
+            buffer += data
+        else:
+            return
 
 
-class Session:
-    """What one session holds: its world and the tools it has loaded so far."""
+def _tools_over_a_world(setup: dict, files: list[int]) -> Callable[[dict], Json]:
+    return Tools(setup, files).call
 
-    def __init__(self, files: list[int]) -> None:
-        self._files = files
+
+class Tools:
+    """The tools of one environment over one world, loaded when first called."""
+
+    def __init__(self, setup: dict, files: list[int]) -> None:
+        """Descriptors: snapshot, its log, documents, their log."""
+        snapshot, log, documents, self._log = files
         self._tools: dict[str, Callable[..., Json]] = {}
-        self._log = -1
-
-    def make_world(self, request: dict) -> None:
-        """Open the database and the documents. Descriptors: snapshot, log, documents, log of documents."""
-        snapshot, log, documents, self._log = self._files
         self.db = storage.connect(snapshot, log)
         self.db.create_function("fold", 1, toolkit.fold, deterministic=True)
         self.db.create_function("random", 0, pins.random_integer)
         self.db.create_function("randomblob", 1, os.urandom)
-        self.documents = toolkit.Documents(documents, request["documents"])
-        self.world = toolkit.World(self.db, self.documents, request["seed"])
-        pins.seed(request["seed"])
+        self.documents = toolkit.Documents(documents, setup["documents"])
+        self.world = toolkit.World(self.db, self.documents, setup["seed"])
 
     def call(self, request: dict) -> Json:
         """Run one tool in a transaction of its own."""
@@ -108,39 +118,42 @@ class Session:
             pins.tick()
         return reply
 
-    def run(self, request: dict) -> Json:
-        """Lay files in /work, import a module and call one of its functions."""
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            try:
-                pins.seed(request["seed"])
-                value = self._entry(request)
-                reply = {"ok": value}
-                json.dumps(value, allow_nan=False)
-            except BaseException as error:
-                reply = _failure(error)
-        return {"n": request["n"], **reply, "stdout": out.getvalue()[:_STDOUT_CHARACTERS]}
-
-    def _entry(self, request: dict) -> Json:
-        for path, (offset, size) in request["files"].items():
-            if "/" in path:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(os.pread(self._files[0], size, offset))
-        sys.path.insert(0, "/work")
-        module, function = request["entry"].split(":")
-        arguments = request["arguments"]
-        target = getattr(__import__(module, fromlist=[function]), function)
-        if arguments is None:
-            return target()
-        return target(**arguments) if isinstance(arguments, dict) else target(arguments)
-
     def _tool(self, name: str, request: dict) -> Callable[..., Json]:
         if name not in self._tools:
             module = types.ModuleType(name)
             exec(compile(request["source"], f"<{name}>", "exec"), module.__dict__)
             self._tools[name] = module.__dict__[name]
         return self._tools[name]
+
+
+def _code_in_a_folder(setup: dict, files: list[int]) -> Callable[[dict], Json]:
+    """Lay the files of the one descriptor in the working folder, where modules are imported from."""
+    for path, (offset, size) in setup["files"].items():
+        if "/" in path:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(os.pread(files[0], size, offset))
+    sys.path.insert(0, os.getcwd())
+    return _run
+
+
+def _run(request: dict) -> Json:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            reply = {"ok": _entered(request["entry"], request["arguments"])}
+            json.dumps(reply, allow_nan=False)
+        except BaseException as error:
+            reply = _failure(error)
+    return {"n": request["n"], **reply, "stdout": out.getvalue()[:_STDOUT_CHARACTERS]}
+
+
+def _entered(entry: str, arguments: Json) -> Json:
+    module, function = entry.split(":")
+    target = getattr(importlib.import_module(module), function)
+    if arguments is None:
+        return target()
+    return target(**arguments) if isinstance(arguments, dict) else target(arguments)
 
 
 def _failure(error: BaseException) -> dict[str, Json]:

@@ -6,6 +6,7 @@ It runs no foreign code and keeps no foreign data. The supervisor sends it, over
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -77,7 +78,8 @@ def _open_session(descriptors: list[int], system_calls: jail.Filter, limits: dic
         pid = jail.clone()
     except OSError as error:
         pid = -1
-        os.write(descriptors[0], json.dumps({"fatal": str(error)}).encode() + b"\n")
+        with contextlib.suppress(OSError):
+            os.write(descriptors[0], json.dumps({"fatal": str(error)}).encode() + b"\n")
     if pid == 0:
         _be_a_session(descriptors, system_calls, limits)
     for descriptor in descriptors:
@@ -94,7 +96,6 @@ def _be_a_session(descriptors: list[int], system_calls: jail.Filter, limits: dic
         except OSError as error:
             os.write(channel, json.dumps({"fatal": str(error)}).encode() + b"\n")
             os._exit(1)
-        os.write(channel, b'{"ready": true}\n')
         worker.serve(channel, files)
     finally:
         os._exit(0)
