@@ -38,6 +38,16 @@ class Progress:
             elapsed = time.monotonic() - self.started
             console.print(f"  {self.stage:<14} {self.count}/{self.total}  {item}  ({elapsed:.0f} s)", highlight=False)
 
+    def reach(self, step: int, note: str) -> None:
+        """Training has come to `step`; off a terminal only every tenth of the way is told."""
+        tenth = max(1, self.total // 10)
+        told, self.count = self.count // tenth, step
+        if self._bar:
+            self._bar.update(self._task, completed=step, last=note)
+        elif step // tenth > told or step >= self.total:
+            elapsed = time.monotonic() - self.started
+            console.print(f"  {self.stage:<14} step {step}/{self.total}  {note}  ({elapsed:.0f} s)", highlight=False)
+
     def fail(self, item: str, why: str) -> None:
         """An item could not be done; the others go on."""
         console.print(f"  {self.stage:<14} {item}: {why}", style="red", highlight=False)

@@ -6,27 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from expectations.base import Row, Suite
+from lake_schemas.training_metrics import METRICS
 
 if TYPE_CHECKING:
     import great_expectations.expectations as gxe
-
-CANONICAL = (
-    "reward_mean",
-    "reward_std",
-    "zero_spread_groups",
-    "entropy",
-    "kl_ref",
-    "clip_frac_low",
-    "clip_frac_high",
-    "completion_tokens_mean",
-    "truncated_frac",
-    "turns_mean",
-    "tool_error_rate",
-    "tool_call_frequency",
-    "grad_norm",
-    "lr",
-    "loss",
-)
 
 
 def _frame(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -46,7 +29,7 @@ def _rules() -> list[gxe.Expectation]:
     from expectations.custom import ExpectNoneLeft
 
     return [
-        gxe.ExpectColumnValuesToBeInSet(column="metric", value_set=list(CANONICAL)),
+        gxe.ExpectColumnValuesToBeInSet(column="metric", value_set=list(METRICS)),
         gxe.ExpectColumnValuesToBeBetween(column="step", min_value=0),
         ExpectNoneLeft(column="not_finite"),
     ]

@@ -1,0 +1,67 @@
+"""The policies before the first round: untrained, cold start by SFT, and pi0 by GRPO on the general training set."""
+
+import dagster as dg
+
+from agent_world.identity import VersionId
+from agent_world.world import World
+from assets.checks import check_specs, prove_all
+from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
+from assets.resources import LakeResource, RunResource, TrackerResource
+from assets.stage import report
+from assets.training import job_of, passed_trajectories, task_set, train
+
+
+def checkpoint(world: World, name: str) -> VersionId:
+    """The current version of a named checkpoint.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    return world.resolve("checkpoint", name)
+
+
+@dg.asset(group_name="training", kinds={"delta"}, deps=["task_sets"])
+def untrained(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
+) -> dg.MaterializeResult:
+    """A tiny causal LM with random weights; its tokenizer is made from the words of the demonstrations."""
+    world, settings = lake.open(), run.settings
+    tasks = task_set(world, "training")
+    shown = passed_trajectories(world, tasks["tasks"])
+    job = job_of(world, settings, method="init", base=None, tasks=tasks, hyper=init_hyper(settings), trajectories=shown)
+    version = train(context, world, tracker, settings, name="untrained", round=0, job=job, tasks=tasks)
+    return report(world, {"demonstrations": len(shown)}, [version])
+
+
+@dg.asset(group_name="training", kinds={"delta", "torch"}, deps=["untrained"])
+def cold_start(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
+) -> dg.MaterializeResult:
+    """SFT on the solver's successful trajectories of the training tasks."""
+    world, settings = lake.open(), run.settings
+    tasks = task_set(world, "training")
+    shown = passed_trajectories(world, tasks["tasks"])
+    job = job_of(
+        world, settings, method="sft", base=checkpoint(world, "untrained"), tasks=tasks,
+        hyper=cold_start_hyper(settings), trajectories=shown,
+    )  # fmt: skip
+    version = train(context, world, tracker, settings, name="sft", round=0, job=job, tasks=tasks)
+    return report(world, {"demonstrations": len(shown)}, [version])
+
+
+@dg.asset(
+    group_name="training", kinds={"delta", "torch"}, deps=["cold_start"],
+    check_specs=check_specs("base_policy", "checkpoints", "training_metrics"),
+)  # fmt: skip
+def base_policy(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
+) -> dg.MaterializeResult:
+    """pi0: multi-environment GRPO on the general training set, from the cold start."""
+    world, settings = lake.open(), run.settings
+    tasks = task_set(world, "training")
+    job = job_of(
+        world, settings, method="grpo", base=checkpoint(world, "sft"), tasks=tasks,
+        hyper=grpo_hyper(settings, settings.grpo_steps),
+    )  # fmt: skip
+    version = train(context, world, tracker, settings, name="pi0", round=0, job=job, tasks=tasks)
+    return report(world, {"tasks": tasks["size"]}, [version], prove_all(world, "checkpoints", "training_metrics"))

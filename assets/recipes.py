@@ -1,0 +1,26 @@
+"""The hyper-parameters of the embedded policy, stage by stage; a real model takes the paper's defaults of `Hyper`."""
+
+from assets.settings import Settings
+from trainers.job import Hyper
+
+_TINY = {"max_trajectory_tokens": 1024, "max_generation_tokens": 128, "max_turns": 20}
+
+
+def init_hyper(settings: Settings) -> Hyper:
+    """Random weights."""
+    return Hyper(steps=0, threads=settings.threads, **_TINY)
+
+
+def cold_start_hyper(settings: Settings) -> Hyper:
+    """SFT from random weights on the solver's successful attempts."""
+    return Hyper(steps=settings.sft_steps, learning_rate=3e-3, threads=settings.threads, **_TINY)
+
+
+def grpo_hyper(settings: Settings, steps: int) -> Hyper:
+    """GRPO with the paper's clipping and groups, at a rate and a batch that suit a model of a million parameters."""
+    return Hyper(steps=steps, learning_rate=2e-4, tasks_per_step=16, threads=settings.threads, **_TINY)
+
+
+def demonstration_hyper(settings: Settings) -> Hyper:
+    """SFT on targeted demonstrations: gentle, so that what is known stays."""
+    return Hyper(steps=settings.round_sft_steps, learning_rate=5e-4, threads=settings.threads, **_TINY)

@@ -1,0 +1,163 @@
+"""How a stage trains: one job in a subprocess, its checkpoint and metrics committed together, its curves in MLflow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from agent_world.identity import VersionId, sha256
+from agent_world.lake.batch import Batch
+from agent_world.lake.code import code_version
+from agent_world.world import World
+from assets.progress import Progress
+from assets.resources import TrackerResource, work_folder
+from assets.settings import Settings
+from assets.stage import commit, derive
+from assets.verdicts import verdict
+from trainers.job import Hyper, TrainJob, TrainResult
+from trainers.metrics import METRICS
+from trainers.supervisor import supervise
+
+
+def passed_trajectories(world: World, tasks: Sequence[str]) -> tuple[VersionId, ...]:
+    """The successful solver trajectories of these tasks, in the order of the lake."""
+    wanted = set(tasks)
+    rows = world.read("trajectories", where={"status": "pass", "purpose": "solver"}, columns=["version_id", "task"])
+    return tuple(VersionId(row["version_id"]) for row in rows if row["task"] in wanted)
+
+
+def task_set(world: World, name: str) -> dict[str, Any]:
+    """The current version of a named task set.
+
+    Raises:
+        KeyError: there is none.
+    """
+    rows = [row for row in world.read("task_sets", where={"name": name, "state": "created"}) if row["tasks"]]
+    if not rows:
+        raise KeyError(name)
+    return rows[-1]
+
+
+def job_of(
+    world: World, settings: Settings, *, method: str, base: VersionId | None, tasks: dict[str, Any], hyper: Hyper,
+    trajectories: tuple[VersionId, ...] = (), options: dict[str, Any] | None = None,
+) -> TrainJob:  # fmt: skip
+    """A job of the embedded back-end over the environments that the task set pins."""
+    pinned = {
+        row["version_id"]: row["environments"][0] for row in world.read("tasks", columns=["version_id", "environments"])
+    }
+    return TrainJob(
+        method=method,
+        backend="trl",
+        lake=world.uri,
+        base=base,
+        task_set=VersionId(tasks["version_id"]) if method == "grpo" else None,
+        environments=tuple(sorted({VersionId(pinned[task]) for task in tasks["tasks"]})),
+        hyper=hyper,
+        seed=settings.seed,
+        trajectories=trajectories,
+        options=options or {},
+    )
+
+
+def train(
+    context: dg.AssetExecutionContext,
+    world: World,
+    tracker: TrackerResource,
+    settings: Settings,
+    *,
+    name: str,
+    round: int,
+    job: TrainJob,
+    tasks: dict[str, Any],
+) -> VersionId:
+    """Run the job unless its checkpoint is in the lake; returns the checkpoint's version."""
+    parents = [(VersionId(tasks["version_id"]), "task_set")]
+    if job.base:
+        parents.append((job.base, "base"))
+    derivation = derive(settings, [], [job.job_hash, name])
+
+    def fill(batch: Batch) -> None:
+        progress = Progress(name, max(1, job.hyper.steps if job.method != "init" else 1))
+        root = work_folder(world.uri, f"training/{code_version().replace('+', '-')}")
+        rows: list[dict[str, Any]] = []
+        result = supervise(job, root, on_metrics=lambda row: _heard(rows, row, progress))
+        progress.close()
+        _save(batch, result, job, name=name, round=round, parents=parents)
+        for row in rows:
+            for metric in METRICS:
+                if row.get(metric) is not None:
+                    batch.record(
+                        "training_metrics",
+                        {
+                            "job": job.job_hash,
+                            "stage": name,
+                            "step": row["step"],
+                            "metric": metric,
+                            "value": row[metric],
+                        },
+                    )
+
+    batch = commit(world, f"checkpoint/{name}", "", derivation, context.run_id, fill)
+    (version,) = batch.versions
+    _track(world, tracker, version, job, name=name, round=round, dagster_run=context.run_id)
+    return version
+
+
+def _heard(rows: list[dict[str, Any]], row: dict[str, Any], progress: Progress) -> None:
+    rows.append(row)
+    shown = [
+        f"{metric} {row[metric]:.3f}" for metric in ("loss", "reward_mean", "entropy") if row.get(metric) is not None
+    ]
+    progress.reach(row["step"], ", ".join(shown))
+
+
+def _save(
+    batch: Batch, result: TrainResult, job: TrainJob, *, name: str, round: int, parents: Sequence[tuple[VersionId, str]]
+) -> None:
+    folder = Path(result.checkpoint)
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    payload = {
+        "name": name,
+        "round": round,
+        "digest": result.digest,
+        "method": job.method,
+        "task_set": job.task_set,
+        "base": job.base,
+        "job": job.job_hash,
+        "steps_done": result.steps_done,
+    }
+    trained_on = [(trajectory, "demonstration") for trajectory in job.trajectories]
+    version = batch.create(
+        "checkpoint", name, payload, parents=[*parents, *trained_on], files=files, blob_in_identity=False
+    )
+    verdict(
+        batch, "checkpoint", "checkpoint", version, round=round, accepted=result.status == "succeeded",
+        reason=result.reason or None, evidence={"steps_done": result.steps_done, "asked": job.hyper.steps},
+    )  # fmt: skip
+
+
+def _track(
+    world: World,
+    tracker: TrackerResource,
+    version: VersionId,
+    job: TrainJob,
+    *,
+    name: str,
+    round: int,
+    dagster_run: str,
+) -> None:
+    log = tracker.open()
+    log.loop_run({"seed": job.seed}, {"lake": world.uri})
+    run = log.round_run(
+        f"r{round:02d}",
+        {"seed": job.seed},
+        {"dagster/run_id": dagster_run, "lake/events_version": str(world.events_version())},
+    )
+    rows = world.read("training_metrics", where={"job": job.job_hash})
+    log.log(run, [(f"{name}/{row['metric']}", row["value"], row["step"]) for row in rows])
+    log.register(run, version, f"{world.uri}/checkpoints/{version}", f"r{round:02d}")
+    with world.begin("checkpoint/mlflow", name, derivation=sha256(f"{version} {run}")) as batch:
+        if not batch.done:
+            batch.observe(version, {"mlflow_run": run})
