@@ -49,7 +49,8 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         placed = 1 - len([one for one in plan.left if one in strong]) / len(strong) if strong else 0.5
         made = {deed.tool.name for deed in done if deed.result is not None}
         again = 0.15 if tool.name in made and not strong else 0.0
-        score = verb + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
+        unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
+        score = verb - 0.2 * unplaced + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
         found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb))
     return sorted(found, key=lambda order: -order.score)
 

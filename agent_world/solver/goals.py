@@ -19,6 +19,8 @@ _SUMMARY_WORDS = frozenset(map(stem, (
     "how", "many", "much", "list", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
     "such", "exactly", "all")))
 
+_MEAN = frozenset(map(stem, ("average", "mean", "avg")))
+_SUM = frozenset(map(stem, ("total", "sum", "overall", "combined")))
 _IDENTITY = frozenset({stem("id")})
 _IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "reference")))
 
@@ -217,10 +219,13 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names)
     if one.names.keys() & _IDENTITY and not _IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
         score -= 0.25
+    if "count" in wish.own and wish.words:
+        noun = next(iter(wish.words))
+        score += 0.08 if box.closest(noun, one.names) > 0.7 or one.counts and recall > 0.7 else -0.2
     place = Place(field=one, detail=detail)
     summaries = wish.own or wish.summaries
     summed = one.numeric and wish.numeric and not whole
-    said = {name: box.closest(stem(word), one.words) > 0.7 for name, word in (("mean", "average"), ("sum", "total"))}
+    said = {"mean": bool(_MEAN & set(one.words)), "sum": bool(_SUM & set(one.words))}
     if many:
         yield place, "list", whole, score
         return
@@ -229,7 +234,7 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         if summed and not said["mean"] and not one.counts:
             yield place, "mean", False, score + 0.05
     elif "sum" in summaries and wish.numeric:
-        yield place, "value", whole, score + (0.15 if said["sum"] else -0.1 if one.counts or whole else -0.3)
+        yield place, "value", whole, score + (0.15 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3)
         if summed and not said["sum"]:
             yield place, "sum", False, score + 0.05
     else:

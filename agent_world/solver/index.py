@@ -59,6 +59,7 @@ class Field:
     names: Bag
     words: Bag
     counts: bool = False
+    enum: tuple[Json, ...] = ()
 
     @property
     def numeric(self) -> bool:
@@ -224,12 +225,17 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
     box = Toolbox(indexed, weights=weights)
     for tool in indexed:
         for parameter in tool.parameters:
-            if parameter.role in ("id", "text", "search", "number") and not parameter.enum:
+            if parameter.role in ("id", "text", "search") and not parameter.enum:
                 links = _links(box, tool, parameter)
                 if links:
                     box.links[tool.name, parameter.name] = links
     for tool in indexed:
         box.details[tool.name] = tuple(_details(box, tool))
+    for tool in indexed:
+        for one in tool.fields:
+            allowed = {value for other in indexed for parameter in other.parameters
+                       if parameter.name == one.name and parameter.role == "enum" for value in parameter.enum}
+            object.__setattr__(one, "enum", tuple(sorted(allowed, key=str)))
     values: dict[str, dict[tuple[str, ...], Json]] = {}
     for tool in indexed:
         for parameter in tool.parameters:
@@ -347,6 +353,8 @@ def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link,
             if given.numeric != parameter.numeric and given.types and parameter.types:
                 continue
             strength = _strength(box, source, given, tool, parameter)
+            if parameter.role == "id" and not _at_home(source, given):
+                strength *= 0.8
             if strength >= 0.6:
                 found.append(Link(tool=source, field=given, strength=strength))
     return tuple(sorted(found, key=lambda link: -link.strength)[:12])
@@ -356,20 +364,26 @@ def _strength(box: Toolbox, source: IndexedTool, given: Field, tool: IndexedTool
     same = given.name == parameter.name
     if same and not set(split_words(given.name)) <= {"id", "name", "code", "title", "number", "key", "label"}:
         return 1.0
-    if parameter.role == "number" and not same:
-        return 0.0
     if parameter.role == "search":
-        told = merge(parameter.words, tool.nouns)
-        return 0.65 if min(box.match(given.words, told), box.match(parameter.words, given.words)) > 0.75 else 0.0
+        told = dict.fromkeys((*parameter.words, *tool.nouns), 1.0)
+        wanted, known = dict.fromkeys(parameter.words, 1.0), dict.fromkeys(given.words, 1.0)
+        return 0.65 if min(box.match(known, told), box.match(wanted, known)) > 0.75 else 0.0
     identifying = parameter.role == "id" or bool(_IDENTIFYING & set(parameter.words))
     told = bool(_IDENTIFYING & set(given.words))
     if identifying != told:
         return 0.0
+    mine, theirs = dict.fromkeys(parameter.words, 1.0), dict.fromkeys(given.words, 1.0)
     if not identifying:
-        return 0.7 * box.match(given.words, parameter.words) if same else 0.0
-    here = merge(parameter.words, {word: 0.5 * weight for word, weight in tool.nouns.items()})
-    there = merge(given.words, {word: 0.3 * weight for word, weight in source.nouns.items()})
-    return 0.55 * box.match(given.words, here) + 0.45 * box.match(parameter.words, there)
+        return 0.7 * box.match(theirs, mine) if same else 0.0
+    here = merge(mine, dict.fromkeys(tool.nouns, 0.5))
+    there = merge(theirs, dict.fromkeys(source.nouns, 0.3))
+    return 0.55 * box.match(theirs, here) + 0.45 * box.match(mine, there)
+
+
+def _at_home(source: IndexedTool, given: Field) -> bool:
+    """Whether a tool is about the thing that an id names, and does not just refer to it."""
+    own = set(given.names) - _IDENTIFYING
+    return not own or bool(own & {word for word, weight in source.nouns.items() if weight == 1.0})
 
 
 def _details(box: Toolbox, tool: IndexedTool):

@@ -40,6 +40,7 @@ class Mind:
         names = [one.text for clause in self.clauses for one in clause.mentions if one.kind == "name"]
         self.goals = goals_of(turn.answer_schema, self.box, names)
         self.aligned = align(self.goals, self.clauses, self.box)
+        self.conditions = [part.condition for part in self.parts if isinstance(part, Branch) and part.condition is not None]
         self.answers: dict[str, Json] = {}
         self.deeds: list[Deed] = []
         self.acted: dict[int, list[Deed]] = {}
@@ -85,20 +86,27 @@ class Mind:
         if not self.box.writing() or (clause.kind == "ask" and not self._orders_something(clause)):
             return
         found = orders(clause, self.planner, self.deeds)
-        best = found[0]
-        sure = best.verb >= _SURE
-        if not sure and instead is not None:
-            best = next(order for order in found if order.tool is instead.tool)
-        elif not sure and not (clause.kind == "do" and _complete(best) and not self.deeds):
-            return
-        for goal in self.goals:
-            clauses = self.aligned[goal.name]
-            if clauses and clauses[0][0].kind == "ask" and clauses[0][0].position < clause.position:
-                yield from self._settle(goal)
-        yield from self._perform(best, clause, spare, instead, others)
+        if instead is not None and found[0].verb < _SURE:
+            found.sort(key=lambda order: order.tool is not instead.tool)
+        before = len(self.deeds)
+        for order in found[:3]:
+            again = instead is not None and order.tool is instead.tool
+            plain = clause.kind == "do" and _complete(order) and not before
+            if not (order.verb >= _SURE or again or plain):
+                continue
+            if len(self.deeds) == before:
+                for goal in self.goals:
+                    clauses = self.aligned[goal.name]
+                    if clauses and clauses[0][0].kind == "ask" and clauses[0][0].position < clause.position:
+                        yield from self._settle(goal)
+            yield from self._perform(order, clause, spare, instead, others)
+            if len(self.deeds) > before or again:
+                return
 
     def _orders_something(self, clause: Clause) -> bool:
         first = clause.tokens[0].low if clause.tokens else ""
+        if any(token.low in ("which", "what", "who", "how", "when", "where", "whether") for token in clause.tokens[:3]):
+            return False
         return first in ("check", "give", "let", "add", "list", "sum", "count", "return", "find", "look", "see", "state", "report") and (
             "me" not in [token.low for token in clause.tokens[:3]])
 
@@ -106,6 +114,8 @@ class Mind:
                  others: Sequence[Clause]) -> Generator[Step, Observation, None]:
         constraints = list(clause.constraints)
         tool = order.tool
+        if instead is not None and instead.tool is tool:
+            constraints = self._exchanged(tool, constraints, instead)
         for attempt in range(_TRIES):
             plan = self.planner.build(tool, constraints)
             if plan.missing:
@@ -154,14 +164,26 @@ class Mind:
     def _filled(self, tool: IndexedTool, plan: Plan, constraints: list[Constraint], clause: Clause, instead: Deed | None,
                 others: Sequence[Clause]) -> tuple[Plan, list[Constraint]]:
         """Looks for what is missing in the clauses around: the refused order, the other branch, what was said before."""
+        earlier = [one for one in self.clauses if one.position < clause.position and one.position not in self.acted]
+        missing, fed, chosen = list(plan.missing), dict(plan.query.fed), list(constraints)
+        if earlier and clause.refers:
+            told = [one for one in earlier[-1].constraints if one not in chosen]
+            told = [one for one in told if is_strong(one)] if earlier[-1] in self.conditions else told
+            for parameter in plan.missing if told else ():
+                found = self.planner.feed(tool, parameter, told)
+                if found is not None:
+                    fed[parameter.name] = found
+                    missing.remove(parameter)
+                    chosen += told
+                    break
         pool: list[Constraint] = [*(instead.constraints if instead else ())]
         for other in others:
             pool += other.constraints
         for other in sorted(self.clauses, key=lambda one: (one.position > clause.position, abs(one.position - clause.position))):
             if other is not clause:
                 pool += other.constraints
-        chosen = list(constraints)
-        for parameter in plan.missing:
+        given = dict(plan.query.given)
+        for parameter in list(missing):
             scored = []
             for rank, one in enumerate(pool):
                 if one in chosen:
@@ -173,10 +195,34 @@ class Mind:
                 if score > 0.3:
                     scored.append((score - 0.04 * rank, -rank, one))
             if scored:
-                chosen.append(max(scored, key=lambda entry: entry[:2])[2])
-        if len(chosen) == len(constraints):
-            return plan, constraints
-        return self.planner.build(tool, chosen), chosen
+                one = max(scored, key=lambda entry: entry[:2])[2]
+                found = self.planner.feed(tool, parameter, [one])
+                if self.planner.fit(one, parameter, tool) is not None:
+                    given[parameter.name] = self.planner.value_for(parameter, one)
+                elif found is not None:
+                    fed[parameter.name] = found
+                else:
+                    continue
+                chosen.append(one)
+                missing.remove(parameter)
+            elif parameter.role == "number":
+                given[parameter.name] = 1
+                missing.remove(parameter)
+        return replace(plan, missing=tuple(missing), query=replace(plan.query, given=given, fed=fed)), chosen
+
+    def _exchanged(self, tool: IndexedTool, constraints: list[Constraint], instead: Deed) -> list[Constraint]:
+        """The constraints of a refused order with what the new one names in their place."""
+        fresh = [one for one in constraints if is_strong(one)]
+        if not fresh:
+            return constraints
+        best: tuple[float, int, list[Constraint]] | None = None
+        for number, old in enumerate(instead.constraints):
+            kept = [one for one in instead.constraints if one is not old and one not in constraints] + constraints
+            plan = self.planner.build(tool, kept)
+            score = plan.score - 2 * len(plan.missing) - len([one for one in plan.left if is_strong(one)])
+            if is_strong(old) and (best is None or score > best[0]):
+                best = score, number, kept
+        return best[2] if best is not None else constraints
 
     def _create_for(self, tool: IndexedTool, plan: Plan, clause: Clause) -> Generator[Step, Observation, bool]:
         """Makes first what the order needs an id of, when some tool creates it."""
@@ -189,9 +235,17 @@ class Mind:
                 if inner.missing:
                     inner, constraints = self._filled(link.tool, inner, constraints, clause, None, ())
                 if not inner.missing:
-                    done = yield from self._execute(link.tool, inner, clause, constraints)
-                    return bool(done) and done[-1].result is not None
+                    return (yield from self._attempt(link.tool, inner, clause, constraints))
         return False
+
+    def _attempt(self, tool: IndexedTool, plan: Plan, clause: Clause,
+                 constraints: Sequence[Constraint]) -> Generator[Step, Observation, bool]:
+        try:
+            done = yield from self._execute(tool, plan, clause, constraints)
+        except SetbackError as setback:
+            self.planner.banned.update(setback.blame)
+            return False
+        return bool(done) and done[-1].result is not None
 
     def _unblock(self, deed: Deed, clause: Clause) -> Generator[Step, Observation, bool]:
         """After a refusal: does first what its message asks for, when a tool does that to the same thing."""
@@ -204,8 +258,7 @@ class Mind:
                         for word in words), default=0.0)
             plan = self.planner.build(tool, ())
             if verb >= 0.95 and not plan.missing:
-                done = yield from self._execute(tool, plan, clause, ())
-                return bool(done) and done[-1].result is not None
+                return (yield from self._attempt(tool, plan, clause, ()))
         return False
 
     def _repeat(self, tool: IndexedTool, plan: Plan, constraints: Sequence[Constraint],
@@ -298,14 +351,21 @@ class Mind:
         clauses = self.aligned[goal.name]
         clause = clauses[0][0] if clauses else None
         phrase = goal.phrase
-        if any(is_strong(one) for one in phrase.constraints) or clause is None:
+        compared = phrase.comparative is not None and clause is not None and clause.comparative is not None
+        named = [one for one in phrase.constraints if is_strong(one)]
+        if clause is None or (named and not (compared and len(named) < 2)):
             constraints = phrase.constraints
+            done = {state for deed in self.deeds if deed.result is not None for state in deed.tool.becomes}
+            own = tuple(one for one in constraints if not (isinstance(one, Mention) and one.kind == "value" and stem(one.text) in done))
+            constraints = own if own or clause is None else self._inherited(clause)
         else:
             base = self._inherited(clause, self._guesses(goal, clause))
             if any(isinstance(one, Extreme) for one in phrase.constraints):
                 base = tuple(one for one in base if not isinstance(one, Extreme))
             seen = {(type(one), getattr(one, "value", None)) for one in base if not isinstance(one, Extreme)}
             constraints = (*base, *(one for one in phrase.constraints if (type(one), getattr(one, "value", None)) not in seen))
+        if phrase.summaries & {"count", "sum", "mean"} and not any(isinstance(one, Extreme) for one in phrase.constraints):
+            constraints = tuple(one for one in constraints if not isinstance(one, Extreme))
         around = residual(clause) if clause else {}
         return Wish(
             words=goal.words, around=merge(around, {word: 0.6 for word in residual(phrase)}), head=clause.head if clause else {},

@@ -41,6 +41,7 @@ class Keep:
     operator: Operator | str
     value: Json
     upper: Json = None
+    blame: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ class Planner:
         `spread` names a parameter that shall run over all its values.
         """
         if not depth:
-            self._best.clear()
+            self._best.clear()  # what a seed may have banned since
         needed = {} if depth else {one.name: 0.15 for one in tool.required if self.recall(tool, one) is None}
         slots = sorted(
             ((score + self.chance(tool.name, _key(constraint), _slot_key(slot)) + (
@@ -183,11 +184,12 @@ class Planner:
             elif kind == "keep":
                 if isinstance(constraint, Compare):
                     keeps.append(_keep(constraint, target, self._direction(constraint, target.field)))
-                elif wanted and set(target.field.names) & _LABELS:
+                elif wanted and set(target.field.names) & _LABELS or any(
+                    keep.place == target and keep.operator == "same" for keep in keeps):
                     continue
                 else:
-                    keeps.append(Keep(place=target, operator="same", value=constraint.value))
-                    blame.append((constraint.text, tool.name, target.field.name))
+                    keeps.append(Keep(place=target, operator="same", value=constraint.value,
+                                      blame=(constraint.text, tool.name, target.field.name)))
             else:
                 if order is not None:
                     continue
@@ -207,7 +209,7 @@ class Planner:
         for parameter in tool.required:
             if parameter.name in given or parameter.name in fed or parameter.name in spreads:
                 continue
-            known = self.recall(tool, parameter)
+            known = None if parameter.role == "number" else self.recall(tool, parameter)
             if known is not None:
                 given[parameter.name] = known
                 score += 0.3
@@ -224,6 +226,19 @@ class Planner:
         query = Query(tool=tool, given=given, fed=fed, spread=spreads, keeps=tuple(keeps), order=order, wanted=tuple(wanted),
                       blame=tuple(blame))
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
+
+    def feed(self, tool: IndexedTool, parameter: Parameter, constraints: Sequence[Constraint]) -> tuple[Query, Field] | None:
+        """The query by which `constraints` say what to give to `parameter`; None when they do not fit any."""
+        best: tuple[float, int, Query, Field] | None = None
+        for number, link in enumerate(self.box.links.get((tool.name, parameter.name), ())):
+            if link.tool.writes:
+                continue
+            plan = self.build(link.tool, constraints, 1)
+            unplaced = [one for one in plan.left if not isinstance(one, Mention) or one.kind != "number"]
+            score = plan.score + 0.1 * link.strength - len(unplaced)
+            if not plan.missing and len(unplaced) < len(constraints) and (best is None or score > best[0]):
+                best = score, number, plan.query, link.field
+        return (best[2], best[3]) if best is not None and best[0] > 0.2 else None
 
     def value_for(self, parameter: Parameter, constraint: Constraint) -> Json:
         """The constraint as an argument of the parameter's type."""
@@ -271,11 +286,15 @@ class Planner:
             score = self.fit(constraint, parameter, tool)
             if score is not None:
                 yield score, ("give", parameter)
+            if tool.writes and parameter.role == "text" and not (_CODED | _ID) & set(parameter.words):
+                continue
             if depth + 1 < _DEPTH and not isinstance(constraint, Compare) or depth == 0:
                 for link in self.box.links.get((tool.name, parameter.name), ()):
                     if link.tool.writes or depth + 1 >= _DEPTH:
                         continue
                     near = self.box.touch(constraint.context, parameter.words)
+                    if parameter.role != "id" and not (_CODED | _ID) & set(parameter.words):
+                        near -= 2.0  # a plain value is mostly meant as it stands
                     for inner, key in self._reach(constraint, link.tool, depth + 1):
                         yield 0.8 * inner + 0.15 * near + 0.1 * link.strength - 0.08, ("feed", parameter, link, key)
         if not tool.writes:
@@ -292,7 +311,9 @@ class Planner:
             if detail[0].items or not tool.items and not isinstance(constraint, Extreme):
                 continue
             for one in detail[0].fields:
-                score = self.fit_field(constraint, one, detail[0], True) if not one.item else None
+                if one.item or any(one.name == other.name for other in tool.fields) and not isinstance(constraint, Extreme | Compare):
+                    continue
+                score = self.fit_field(constraint, one, detail[0], True)
                 if score is not None:
                     kind = "order" if isinstance(constraint, Extreme) else "keep"
                     yield 0.85 * score - 0.05, (kind, Place(field=one, detail=detail))
@@ -326,10 +347,13 @@ class Planner:
             own = self.box.touch(constraint.context, parameter.words)
             return {"text": 0.25 + 0.4 * own, "search": 0.1 + 0.2 * own}.get(role)
         if constraint.kind == "number":
-            if parameter.numeric and role in ("number", "id"):
-                own = self.box.touch(constraint.context, parameter.words)
+            own = self.box.touch(constraint.context, parameter.words)
+            if parameter.numeric and role == "number":
                 return 0.3 + 0.7 * own if own > 0.2 or tool.writes else None
-            return 0.2 + 0.4 * near if role in ("text", "id") and near > 0.3 and not tool.writes else None
+            beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
+            own = self.box.touch(beside, parameter.words)
+            coded = role == "id" or role == "text" and _NUMBERED & set(parameter.words)
+            return 0.3 + 0.6 * own if coded and own > 0.6 and not constraint.text.isalpha() else None
         if constraint.kind == "date":
             if parameter.numeric:
                 return None
@@ -363,11 +387,18 @@ class Planner:
             return None
         if one.numeric or (constraint.text, tool.name, one.name) in self.banned or not one.item and tool.items:
             return None
+        if (_CODED | _ID) & set(one.words) and not looks_like_code(constraint.text):
+            return None
         near = self.box.touch(constraint.context, one.words)
         if constraint.kind == "value":
             return 0.35 + 0.5 * near
-        if constraint.kind == "name" and not _ID & set(one.names):
-            return 0.15 + 0.6 * near
+        if one.enum and not any(_same_text(value, constraint.value) for value in one.enum):
+            return None
+        if constraint.kind == "name" and not _DATES & set(one.names):
+            if _LABELS & set(one.names):
+                near = max(near, self.box.touch(constraint.context, tool.nouns))
+                return 0.35 + 0.4 * near
+            return 0.05 + 0.65 * near
         return 0.15 + 0.6 * near if constraint.kind == "date" and _DATES & set(one.words) else None
 
     def _fit_limit(self, constraint: Compare, parameter: Parameter) -> float | None:
@@ -403,6 +434,7 @@ class Planner:
 
 
 _ID = frozenset({stem("id")})
+_NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
 _CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
 
 

@@ -500,12 +500,14 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: range
 
 
 def _pronoun_one(tokens: Sequence[Token], at: int) -> bool:
+    """Whether "one" stands for a thing and is no number."""
     if tokens[at].low != "one":
         return False
-    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    following = tokens[at + 1].low if at + 1 < len(tokens) else ""
     before = tokens[at - 1].low if at else ""
-    return following is None or following.kind == "mark" or following.low in lexicon().stop - {"more"} or before in (
-        "which", "that", "this", "the", "highest", "each") or following.kind == "name"
+    return following in ("of", "is", "was", "has", "have", "had", "with", "that", "which", "does", "are", "who", "instead") or before in (
+        "which", "that", "this", "the", "each", "every", "last", "first", "second", "third", "other", "another", "additional", "no",
+        "extra", "any", "older", "newer", "cheaper", "and", "or") or tokens[at - 1].low in lexicon().superlatives
 
 
 def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, ahead: int = 3,

@@ -86,7 +86,10 @@ class Runner:
         for keep in query.keeps:
             if keep.place.detail is not None:
                 rows = yield from self.detailed(rows, keep.place.detail)
-            rows = [row for row in rows if holds(keep, value_at(row, keep.place))]
+            kept = [row for row in rows if holds(keep, value_at(row, keep.place))]
+            if rows and not kept and keep.blame is not None:
+                raise SetbackError((keep.blame,), "nothing_found", f"no {keep.place.field.name} is {keep.value}")
+            rows = kept
         if query.order is not None:
             place = query.order.place
             if place.detail is not None:
