@@ -124,6 +124,8 @@ def _likely(vocabulary: Vocabulary, name: str, schema: Mapping[str, Any], gold: 
         return [_likely(vocabulary, name, schema.get("items", {}), element)]
     domain = vocabulary.domain_of(name, schema, gold)
     mode = domain.values[0] if domain else None
+    if kind == "boolean" and mode in (0, 1):
+        return bool(mode)
     fits = {"string": isinstance(mode, str), "integer": isinstance(mode, int), "number": isinstance(mode, int | float)}
     return mode if fits.get(kind) else _least(schema, _TYPICAL)
 

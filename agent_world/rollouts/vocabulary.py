@@ -10,11 +10,10 @@ from functools import cached_property
 from typing import Any
 
 from agent_world.environments.model import SQLITE_FILE, Environment, Json
-from agent_world.rollouts.canonical import Canonical, canonical
 from agent_world.rollouts.recent import Recent
 
 _MOST_VALUES = 2_000
-_NAME_WEIGHT = 10
+_HOLDS = 10  # outweighs every match of words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +24,11 @@ class Domain:
     column: str
     words: frozenset[str]
     values: tuple[Json, ...]
-    mode_count: int
 
     @cached_property
-    def forms(self) -> frozenset[Canonical]:
-        """The values in canonical form."""
-        return frozenset(canonical(value, {}) for value in self.values)
+    def known(self) -> frozenset[Json]:
+        """The values, for membership."""
+        return frozenset(self.values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +51,10 @@ class Vocabulary:
         that does not. None when nothing speaks for any column.
         """
         wanted = words_of(name) | words_of(str(schema.get("description", "")))
-        form = canonical(value, {})
+        scalar = isinstance(value, str | int | float)
         best, best_score = None, 0
         for domain in self.domains.values():
-            score = len(wanted & domain.words) + (_NAME_WEIGHT if form in domain.forms else 0)
+            score = len(wanted & domain.words) + (_HOLDS if scalar and value in domain.known else 0)
             if score > best_score and domain.values:
                 best, best_score = domain, score
         return best
@@ -88,7 +86,6 @@ def _read(environment: Environment) -> Iterator[Domain]:
                     column=column.name,
                     words=words_of(column.name) | words_of(column.words) | words_of(table.singular),
                     values=tuple(value for value, _ in rows),
-                    mode_count=rows[0][1] if rows else 0,
                 )
     finally:
         db.close()
