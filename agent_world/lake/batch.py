@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agent_world import identity
 from agent_world.identity import Digest, VersionId, artifact_id_of, canonical_json, sha256
@@ -47,7 +46,7 @@ class Batch:
         self.stage, self.partition, self.derivation = stage, partition, derivation
         self.run_id, self.code_version = run_id, code_version
         self.id = batch_id(stage, partition, derivation)
-        self.done = lake.log.committed(self.id)
+        self.done = lake.has_batch(self.id)
         self.commit: Commit | None = None
         self._lake = lake
         self._blobs = BlobWriter(lake.storage, lake.blobs.place)
@@ -209,7 +208,7 @@ class Batch:
     def draft(self, commit_version: int, committed: Committed, now: datetime) -> Draft:
         """The rows of this batch, behind those it brings, for a commit at `commit_version`."""
         batches = [b for b in dict.fromkeys(self._brought.column("batch").to_pylist()) if not committed(b)]
-        brought = self._brought.filter(pc.is_in(pc.field("batch"), pa.array(batches, pa.string())))
+        brought = rows.having(self._brought, batch=batches)
         events = pa.concat_tables([brought, self._rows(now)])
         count = events.num_rows
         physical = {"commit_version": pa.repeat(commit_version, count), "position": pa.array(range(count), pa.int64())}

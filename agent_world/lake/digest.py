@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from agent_world.identity import Digest, sha256
 from lake_schemas import EVENTS, TableSpec
+
+if TYPE_CHECKING:
+    import duckdb
 
 _PHYSICAL = ("commit_version", "position")  # where an event lies in this lake, as against what it says
 
@@ -26,6 +30,8 @@ def table_digest(spec: TableSpec, table: pa.Table, *, volatile: bool) -> Digest:
     With `volatile` it covers every column: two folds of one log agree. Without, it leaves out when, where and in which
     run things happened: two lakes in which the same was made agree.
     """
+    if not table.num_rows:
+        return sha256("")
     names = [column.name for column in spec.all_columns if volatile or not column.volatile]
     rows = _query(f"SELECT sha256({_row(spec, names)}) AS digest FROM rows ORDER BY digest", table)
     return sha256("".join(rows.column("digest").to_pylist()))
@@ -45,10 +51,16 @@ def batch_digests(events: pa.Table) -> list[BatchDigest]:
     return [BatchDigest(**row) for row in rows.to_pylist()]
 
 
-def _query(query: str, rows: pa.Table) -> pa.Table:
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """One engine for all digests of the process: making one costs more than most digests."""
     import duckdb
 
-    with duckdb.connect(":memory:") as engine:
+    return duckdb.connect(":memory:")
+
+
+def _query(query: str, rows: pa.Table) -> pa.Table:
+    with _engine().cursor() as engine:
         engine.register("rows", rows)
         return engine.sql(query).to_arrow_table()
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from agent_world.lake.rows import cell, extract
+from agent_world.lake.rows import cell, extract, having
 from lake_schemas import TABLES, TableSpec
 
 FOLD = 1
@@ -131,7 +130,7 @@ class _Artifacts:
         self._table: pa.Table | None = None
 
     def apply(self, events: pa.Table) -> None:
-        mine = events.filter(pc.field("kind") == self.spec.kind)
+        mine = having(events, kind=self.spec.kind)
         if not mine.num_rows:
             return
         self._table = None
@@ -214,7 +213,7 @@ class _Versions(_Rows):
             self._revs[key] = self._revs.get(key, 0) + 1
 
     def _count(self, events: pa.Table) -> Mapping[str, Any]:
-        created = events.filter(pc.field("event_type") == "created")
+        created = having(events, event_type="created")
         fresh, revs, seen = [], [], set()
         for place, (version, kind, artifact) in enumerate(_tuples(created, ("version_id", "kind", "artifact_id"))):
             if (version,) in (self._keys or ()) or version in seen:
@@ -229,13 +228,13 @@ class _Versions(_Rows):
 
 
 def _facts(spec: TableSpec, events: pa.Table, read_blob: ReadBlob) -> Mapping[str, Any]:
-    mine = events.filter((pc.field("event_type") == "recorded") & (pc.field("kind") == spec.name))
+    mine = having(events, event_type="recorded", kind=spec.name)
     envelope = {"event_id": mine.column("event_id"), "run_id": mine.column("run_id"), "recorded_at": mine.column("ts")}
     return envelope | extract(spec.columns, list(_payloads(mine, read_blob)))
 
 
 def _edges(events: pa.Table) -> Mapping[str, Any]:
-    made = events.filter(pc.is_in(pc.field("event_type"), pa.array(["created", "observed"])))
+    made = having(events, event_type=["created", "observed"])
     triples = [
         (child, parent["version_id"], parent["role"], run)
         for child, parents, run in _tuples(made, ("version_id", "parents", "run_id"))
@@ -245,18 +244,18 @@ def _edges(events: pa.Table) -> Mapping[str, Any]:
 
 
 def _blobs(events: pa.Table) -> Mapping[str, Any]:
-    stored = events.filter(pc.field("event_type") == "stored")
+    stored = having(events, event_type="stored")
     return _columns(TABLES["blobs"], [place for row in _payloads(stored, None) for place in row["blobs"]])
 
 
 def _trees(events: pa.Table) -> Mapping[str, Any]:
-    listed = events.filter(pc.field("event_type") == "listed")
+    listed = having(events, event_type="listed")
     leaves = [(row["root"], *leaf) for row in _payloads(listed, None) for leaf in row["leaves"]]
     return _columns(TABLES["trees"], leaves)
 
 
 def _batches(events: pa.Table) -> Mapping[str, Any]:
-    ends = events.filter(pc.field("event_type") == "committed")
+    ends = having(events, event_type="committed")
     counts = pa.array([payload["events"] for payload in _payloads(ends, None)], type=pa.int64())
     named = {name: ends.column(name) for name in _plain(TABLES["batches"]).names if name in ends.column_names}
     return named | {"events": counts, "committed_at": ends.column("ts")}

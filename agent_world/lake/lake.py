@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from agent_world.identity import artifact_id_of, canonical_json, sha256
@@ -170,7 +169,9 @@ class Lake(View):
             return
         self._stored_through = version
         try:
-            self.refresh()
+            with self.storage.exclusive("refresh") as held:
+                if held:
+                    self.refresh()
         except (LakeError, DeltaError, OSError) as error:
             _log.warning("projections were not stored, readers fold the events instead: %s", error)
 
@@ -180,13 +181,12 @@ class Lake(View):
         if batch.run_id is None or committed is None or committed["run_id"] == batch.run_id:
             return
         note = Batch(self, "reused", batch.id, batch.run_id, batch.run_id, batch.code_version)
-        if not note.done:
-            note.reuse()
-            self._append(note)
+        note.reuse()
+        self._append(note)
 
     def _compare(self, batch: Batch) -> None:
         """Sound the alarm when the batch that won the race holds other content than this one."""
-        won = self.batch_events(batch.id).filter(pc.is_valid(pc.field("content_hash")))
+        won = self.batch_events(batch.id)
         columns = [won.column(name).to_pylist() for name in ("derivation_hash", "content_hash", "version_id")]
         first = {derivation: (content, version) for derivation, content, version in zip(*columns, strict=True)}
         differ = {d: second for d, second in batch.contents().items() if d in first and first[d][0] != second}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow.compute as pc
 
 from agent_world.identity import VersionId, artifact_id_of, canonical_json, sha256
+from agent_world.lake import rows
 from agent_world.lake.errors import NotFoundError
 from agent_world.lake.graph import Hop, Link
 from agent_world.lake.moments import At
@@ -119,10 +120,10 @@ def why(view: View, version_id: str) -> dict[str, Any]:
         NotFoundError: no such version.
     """
     version = view.version(VersionId(version_id))
-    about = view.table("events").filter(pc.field("version_id") == version_id)
+    about = rows.having(view.table("events"), version_id=version_id)
     columns = ["event_type", "commit_version", "stage", "partition", "derivation", "run_id", "code_version", "payload"]
-    said = about.filter(pc.field("event_type") != "created").select(columns).to_pylist()
-    created = about.filter(pc.field("event_type") == "created").slice(0, 1).to_pylist()[0]
+    said = about.filter(pc.not_equal(about.column("event_type"), "created")).select(columns).to_pylist()
+    created = rows.having(about, event_type="created").slice(0, 1).to_pylist()[0]
     verdicts = view.rows("gate_verdicts", where={"subject": version_id})
     return {
         **{name: version[name] for name in ("version_id", "artifact_id", "kind", "rev", "content_hash")},
@@ -142,9 +143,9 @@ def diff(view: View, first: str, second: str) -> dict[str, Any]:
         NotFoundError: no such version.
     """
     sides = [VersionId(first), VersionId(second)]
-    rows = [view.version(side) for side in sides]
+    found = [view.version(side) for side in sides]
     payloads = [view.payload(side) for side in sides]
-    files = [{leaf.path: leaf.sha256 for leaf in view.tree(row["blob_root"] or "")} for row in rows]
+    files = [{leaf.path: leaf.sha256 for leaf in view.tree(row["blob_root"] or "")} for row in found]
     parents = [{(link.parent, link.role) for link in view.graph.neighbours(side, up=True)} for side in sides]
     return {
         "first": first,
@@ -153,7 +154,7 @@ def diff(view: View, first: str, second: str) -> dict[str, Any]:
         "files": _files(files[0], files[1]),
         "parents_only_first": sorted(map(list, parents[0] - parents[1])),
         "parents_only_second": sorted(map(list, parents[1] - parents[0])),
-        "same_derivation": rows[0]["derivation_hash"] == rows[1]["derivation_hash"],
+        "same_derivation": found[0]["derivation_hash"] == found[1]["derivation_hash"],
     }
 
 
@@ -173,12 +174,12 @@ def reproduce(
     made: dict[str, list[str]] = {}
     for version in needed:
         made.setdefault(lake.version(VersionId(version))["batch"], []).append(version)
-    rows = [row for row in lake.rows("batches") if row["batch"] in made]
-    steps = [_step(lake, row, sorted(made[row["batch"]])) for row in rows]
+    batches = [row for row in lake.rows("batches") if row["batch"] in made]
+    steps = [_step(lake, row, sorted(made[row["batch"]])) for row in batches]
     if execute is None:
         return Reproduced(version_id, steps, False, [])
     differing: list[str] = []
-    for row, step in zip(rows, steps, strict=True):
+    for row, step in zip(batches, steps, strict=True):
         found = set(execute(step))
         lost = [version for version in step.outputs if version not in found]
         second = {artifact_id_of(VersionId(version)): version for version in sorted(found)}
@@ -203,10 +204,10 @@ def as_of(lake: Lake, ref: str, at: At) -> dict[str, Any]:
     """
     view = lake.at(at)
     artifact = artifact_id_of(VersionId(ref)) or ref
-    rows = view.rows("versions", where={"artifact_id": artifact})
-    if not rows:
+    known = view.rows("versions", where={"artifact_id": artifact})
+    if not known:
         raise NotFoundError("artifact", ref, why=f"there was no version of {artifact!r} at {at}")
-    current = view.resolve(rows[-1]["kind"], artifact)
+    current = view.resolve(known[-1]["kind"], artifact)
     return {
         "artifact_id": artifact,
         "version_id": current,

@@ -17,6 +17,7 @@ from io import BytesIO
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -141,11 +142,6 @@ class EventLog:
         """A fresh Delta handle, at `version` when given."""
         return DeltaTable(self._storage.table_uri(FOLDER), version=version, storage_options=self._storage.options)
 
-    def committed(self, key: str) -> bool:
-        """Whether the batch `key` is in the log."""
-        with self._lock:
-            return _marked(self._open(), key)
-
     def append(self, key: str, draft: Callable[[int, Committed], Draft]) -> Commit:
         """Commit, exactly once, what `draft` makes for the version it will land at.
 
@@ -173,11 +169,12 @@ class EventLog:
                     self._compact(table)
                     return Commit(version, fresh=True)
                 except (DeltaError, OSError) as error:
-                    self._table = None
+                    conflict = isinstance(error, CommitFailedError)
+                    if not conflict:
+                        self._table = None
                     with blame_full_disk(self._storage.uri, f"batch {key[:12]}"):
                         if is_disk_full(error):
                             raise
-                    conflict = isinstance(error, CommitFailedError)
                     conflicts, faults = conflicts + conflict, faults + (not conflict)
                     if conflicts >= _CONFLICTS or faults >= _FAULTS:
                         raise CommitError(key[:12], conflicts + faults, str(error)) from error
@@ -208,8 +205,8 @@ class EventLog:
         try:
             if self._table is None:
                 self._table = self.handle()
-            else:
-                self._table.update_incremental()
+            elif self._storage.exists(_log_key(self._table.version() + 1)):
+                self._table.update_incremental()  # far dearer than the look
         except TableNotFoundError as error:
             raise DamagedError(f"{self._storage.uri}/{FOLDER}", "there is no table") from error
         return self._table
@@ -264,5 +261,6 @@ def _log_key(version: int) -> str:
 def _cut(chunk: _Chunk, after: int, through: int) -> pa.Table:
     if after <= chunk.after and through >= chunk.through:
         return chunk.events
-    place = pc.field("commit_version")
-    return chunk.events.filter((place > after) & (place <= through))
+    versions = chunk.events.column("commit_version").to_numpy()
+    start, stop = np.searchsorted(versions, [after, through], side="right")
+    return chunk.events.slice(start, stop - start)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_world.lake.errors import NotFoundError, near
+from agent_world.lake.rows import having
 from agent_world.lake.tables import EventSource
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Pinned:
         """All events of the batches; a pinned set has no parts."""
         if after >= 0:
             return self._log.read(through, through)
-        events = self._log.read(-1, self._through).filter(pc.is_in(pc.field("batch"), self._batches))
+        events = having(self._log.read(-1, self._through), batch=self._batches.to_pylist())
         order = pc.index_in(events.column("batch"), value_set=self._batches)
         places = pa.table({"batch": order, "position": events.column("position")})
         return events.take(pc.sort_indices(places, [("batch", "ascending"), ("position", "ascending")]))

@@ -30,6 +30,7 @@ ROW = "_row"
 
 _FOLDED_THROUGH = "folded_through"
 _MANY_FILES = 64
+_MANY_COMMITS = 256  # an unchanged table may lag behind by so many; reading over them costs little
 
 
 class Projections:
@@ -96,7 +97,7 @@ class Projections:
 
     def _write(self, table: DeltaTable, name: str, entry: Entry) -> bool:
         stored = table.transaction_version(_FOLDED_THROUGH)
-        if stored is not None and stored >= entry.through:
+        if stored is not None and stored >= entry.through - (_MANY_COMMITS if entry.settled else 0):
             return False
         rows = entry.fold.table()
         grown = stored == entry.stored_through and entry.fold.kept == entry.stored_rows
@@ -117,7 +118,7 @@ class Projections:
 
     def _make(self, generation: str, name: str) -> DeltaTable:
         schema = pa.schema([*TABLES[name].arrow, pa.field(ROW, pa.int64())])
-        return DeltaTable.create(
+        return self._open(generation, name) or DeltaTable.create(
             self._uri(generation, name),
             schema,
             mode="ignore",

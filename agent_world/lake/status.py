@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-import pyarrow.compute as pc
-
+from agent_world.lake.rows import having
 from lake_schemas import TABLES
 
 if TYPE_CHECKING:
@@ -66,6 +65,6 @@ def _unfinished(view: View) -> Iterator[Line]:
 
 def _alarms(view: View) -> Iterator[Line]:
     events = view.table("events")
-    alarms = Counter(events.filter(pc.field("event_type") == "diverged").column("artifact_id").to_pylist())
+    alarms = Counter(having(events, event_type="diverged").column("artifact_id").to_pylist())
     for artifact, count in sorted(alarms.items()):
         yield Line("alarm", artifact, count, "one derivation gave more than one content: see events of type 'diverged'")

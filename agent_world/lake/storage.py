@@ -6,8 +6,8 @@ Keys are relative paths with ``/``. A write is atomic and durable when it return
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
@@ -96,7 +96,6 @@ class Directory:
             raise NotALakeError(str(root), "it is a file")
         self.root = root.absolute()
         self.uri = str(root)
-        self._names = itertools.count()
 
     def table_uri(self, key: str) -> str:
         """The address of the Delta table at `key`."""
@@ -179,7 +178,7 @@ class Directory:
         path = self.root / key
         with blame_full_disk(self.uri, key):
             path.parent.mkdir(parents=True, exist_ok=True)
-            aside = path.with_name(f".{path.name}.{os.getpid()}.{next(self._names)}.aside")
+            aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.aside")
             try:
                 with aside.open("xb") as file:
                     file.write(data)

@@ -40,6 +40,11 @@ class Entry:
         self.stored_through: int | None = None if through < 0 else through
         self.stored_rows = fold.kept
 
+    @property
+    def settled(self) -> bool:
+        """Whether the table as it stands is what is stored."""
+        return self.stored_through is not None and self.fold.kept == self.stored_rows == self.fold.table().num_rows
+
     def settle(self) -> None:
         """Note that the table is stored as it stands."""
         self.fold.settle()

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agent_world.identity import VersionId
 from agent_world.lake import rows
@@ -65,8 +64,8 @@ class View:
             NotFoundError: no such version.
         """
         events = self.batch_events(self.version(version_id)["batch"])
-        created = (pc.field("version_id") == version_id) & (pc.field("event_type") == "created")
-        event = events.filter(created).select(["payload", "payload_blob"]).to_pylist()[0]
+        created = rows.having(events, version_id=version_id, event_type="created")
+        event = created.select(["payload", "payload_blob"]).to_pylist()[0]
         return json.loads(event["payload"] if event["payload_blob"] is None else self.blobs.read(event["payload_blob"]))
 
     def files(self, version_id: VersionId) -> dict[str, bytes]:
@@ -114,6 +113,10 @@ class View:
         """
         return self.version(version_id)["kind"]
 
+    def has_batch(self, batch: str) -> bool:
+        """Whether the batch is committed."""
+        return self._batches.row(batch) is not None
+
     def batch_events(self, batch: str) -> pa.Table:
         """The events of one batch, in order.
 
@@ -123,7 +126,7 @@ class View:
         row = self._batches.row(batch)
         if row is None:
             raise NotFoundError("batch", batch)
-        return self.log.commit(row["commit_version"]).filter(pc.field("batch") == batch)
+        return rows.having(self.log.commit(row["commit_version"]), batch=batch)
 
     def find(self, ref: str) -> VersionId:
         """As `resolve`, among artifacts of every kind.

@@ -1,0 +1,69 @@
+"""The contract of a storage, for the directory and the bucket alike."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agent_world.lake.storage import Storage, open_storage
+
+
+@pytest.fixture
+def storage(uri: str) -> Storage:
+    return open_storage(uri)
+
+
+def test_what_was_written_is_read_listed_and_deleted(storage: Storage):
+    storage.write("a/b.bin", b"0123456789")
+    storage.write("a/c", b"")
+    storage.write("ab", b"x")
+    storage.write("a/b.bin", b"abcdefghij")
+    assert storage.read("a/b.bin") == b"abcdefghij"
+    assert storage.read_range("a/b.bin", 2, 3) == b"cde"
+    assert storage.read_range("a/c", 0, 0) == b""
+    assert [(item.key, item.size) for item in storage.list("a")] == [("a/b.bin", 10), ("a/c", 0)]
+    assert sorted(item.key for item in storage.list()) == ["a/b.bin", "a/c", "ab"]
+    assert abs(datetime.now(UTC) - next(storage.list("a")).modified) < timedelta(minutes=5)
+    storage.delete("a/b.bin")
+    storage.delete("a/b.bin")
+    assert not storage.exists("a/b.bin") and storage.exists("a/c")
+    with pytest.raises(FileNotFoundError):
+        storage.read("a/b.bin")
+    with pytest.raises(FileNotFoundError):
+        storage.read_range("nothing", 0, 1)
+
+
+def test_of_many_who_write_a_new_object_exactly_one_succeeds(uri: str):
+    def race(number: int) -> bool:
+        return open_storage(uri).write_new("who", str(number).encode())
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(race, range(8)))
+    assert results.count(True) == 1
+    assert open_storage(uri).read("who") == str(results.index(True)).encode()
+
+
+def test_a_lock_is_held_by_one_alone_or_by_several_together(uri: str):
+    one, two = open_storage(uri), open_storage(uri)
+    with one.exclusive("lock") as first, two.exclusive("lock") as second, two.shared("lock") as third:
+        assert (first, second, third) == (True, False, False)
+    with one.shared("lock") as first, two.shared("lock") as second, one.exclusive("lock") as third:
+        assert (first, second, third) == (True, True, False)
+    with two.exclusive("lock") as first, two.exclusive("other") as second:
+        assert first and second
+
+
+def test_a_lock_of_a_process_that_died_holds_nobody(uri: str):
+    import subprocess
+    import sys
+
+    code = (
+        "import os, sys; from agent_world.lake.storage import open_storage\n"
+        "with open_storage(sys.argv[1]).exclusive('lock') as held: print(held, flush=True); os.kill(os.getpid(), 9)"
+    )
+    dead = subprocess.run([sys.executable, "-c", code, uri], capture_output=True, text=True)
+    assert dead.stdout == "True\n" and dead.returncode == -9
+    with open_storage(uri).exclusive("lock") as held:
+        assert held
