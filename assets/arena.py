@@ -1,0 +1,81 @@
+"""The arena of a round: fresh tasks over environments of every category, attempted by the policy before it."""
+
+import dagster as dg
+
+from agent_world.arena.sampling import sample_environments
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.world import World, save_trajectory
+from assets.checks import check_specs, prove_all
+from assets.evaluation import samples_of
+from assets.partitions import IN_ONE_RUN, round_number, rounds
+from assets.policies import checkpoint
+from assets.resources import EngineResource, LakeResource, RunResource
+from assets.settings import Settings
+from assets.stage import commit, derive, report
+from assets.tasks import order_for, produce_all, save_set
+
+
+def categories(world: World) -> dict[str, str]:
+    """Environment key to first-level category."""
+    rows = world.read("environments", where={"state": "created"}, columns=["environment_id", "category"])
+    return {row["environment_id"]: row["category"] for row in rows}
+
+
+def set_name(round: int) -> str:
+    """The name of the arena's task set of a round."""
+    return f"arena-r{round:02d}"
+
+
+@dg.asset(
+    group_name="arena", kinds={"delta"}, deps=["taxonomy", "base_policy"], partitions_def=rounds,
+    backfill_policy=IN_ONE_RUN, check_specs=check_specs("arena", "trajectories"),
+)  # fmt: skip
+def arena(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
+) -> dg.MaterializeResult:
+    """Fresh tasks of both kinds, unlike any training task, and the policy's attempts at them with full traces."""
+    world, settings = lake.open(), run.settings
+    made, counts = [], {}
+    for key in context.partition_keys:
+        round = round_number(key)
+        drawn = sample_environments(
+            categories(world), per_category=settings.arena_environments, seed=settings.seed, round=round
+        )
+        orders = [
+            order_for(world, settings, name, count=settings.arena, purpose="arena", round=round) for name in drawn
+        ]
+        produce_all(context, world, engine.engine, settings, f"arena/{key}", orders)
+        tasks = save_set(context, world, settings, set_name(round), purpose="arena", round=round)
+        made += attempt(context, world, settings, round, tasks)
+        counts[key] = len(drawn)
+    return report(world, {"environments": counts, "attempts": len(made)}, made, prove_all(world, "trajectories"))
+
+
+def attempt(
+    context: dg.AssetExecutionContext, world: World, settings: Settings, round: int, tasks: VersionId
+) -> tuple[VersionId, ...]:
+    """Attempts of the round's policy at the round's tasks, each a trajectory with its reward."""
+    version = checkpoint(world, f"pi{round - 1}")
+    derivation = derive(settings, ["samples"], [version, tasks])
+
+    def fill(batch: Batch) -> None:
+        bound = [world.task(task) for task in world.payload(tasks)["tasks"]]
+        for sample in samples_of(world, settings, version, bound, mode="sampled", samples=settings.samples):
+            made = save_trajectory(
+                batch,
+                sample.trajectory,
+                purpose="arena",
+                round=round,
+                parents=[(version, "policy"), (tasks, "task_set")],
+            )
+            outcome = sample.trajectory.outcome
+            batch.record(
+                "rewards",
+                {
+                    "trajectory": made, "task": sample.task, "status": outcome.status, "reward": outcome.reward,
+                    "failed": list(outcome.failed),
+                },
+            )  # fmt: skip
+
+    return commit(world, "arena/attempts", f"r{round:02d}", derivation, context.run_id, fill).versions

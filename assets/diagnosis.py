@@ -1,0 +1,86 @@
+"""Diagnosis of a round: the weak environments, what each should practise, and their partition keys (method.md 7)."""
+
+from collections import defaultdict
+
+import dagster as dg
+
+from agent_world.arena.diagnosis import Attempt, diagnose
+from agent_world.arena.model import Diagnosis
+from agent_world.arena.targeting import targeted_keys
+from agent_world.codec import decode, encode
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.world import World
+from assets.arena import categories
+from assets.checks import check_specs, prove_all
+from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds, targeted
+from assets.policies import checkpoint
+from assets.resources import LakeResource, RunResource
+from assets.stage import commit, derive, report
+from assets.training import task_set
+
+
+@dg.asset(
+    group_name="arena", kinds={"delta"}, deps=["arena"], partitions_def=rounds, backfill_policy=IN_ONE_RUN,
+    check_specs=check_specs("diagnosis", "diagnoses"),
+)  # fmt: skip
+def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource) -> dg.MaterializeResult:
+    """The ranked weak set, a guideline for each member, and one targeted partition for each."""
+    world, settings = lake.open(), run.settings
+    made, weak = [], {}
+    for key in context.partition_keys:
+        round = round_number(key)
+        version = checkpoint(world, f"pi{round - 1}")
+        rows = world.read("trajectories", where={"purpose": "arena", "round": round, "policy_version": version})
+        names = [row["version_id"] for row in rows]
+        derivation = derive(settings, [], [version, *names])
+
+        def fill(batch: Batch, round=round, version=version, names=names) -> None:
+            found = _diagnose(world, round, version, names)
+            parents = [(version, "policy"), *((VersionId(name), "attempt") for name in names)]
+            batch.create("diagnosis", f"diagnosis-{round_key(round)}", encode(found), parents=parents)
+
+        (found,) = commit(world, "diagnosis", key, derivation, context.run_id, fill).versions
+        keys = targeted_keys(decode(Diagnosis, world.payload(found)))
+        _add_keys(context, keys)
+        made.append(found)
+        weak[key] = keys
+    return report(world, {"weak": weak}, made, prove_all(world, "diagnoses"))
+
+
+def diagnosis_of(world: World, round: int) -> tuple[VersionId, Diagnosis]:
+    """The current diagnosis of a round.
+
+    Raises:
+        NotFoundError: the round was not diagnosed.
+    """
+    version = world.resolve("diagnosis", f"diagnosis-{round_key(round)}")
+    return version, decode(Diagnosis, world.payload(version))
+
+
+def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> Diagnosis:
+    attempts = []
+    for name in names:
+        trajectory = world.trajectory(VersionId(name))
+        bound = world.task(trajectory.task)
+        attempts.append(Attempt(trajectory=trajectory, task=bound.task, environment=bound.environment.environment_id))
+    shapes: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for task in task_set(world, "training")["tasks"]:
+        bound = world.task(task)
+        shapes[bound.environment.environment_id].add(bound.task.shape)
+    return diagnose(
+        attempts,
+        round=round,
+        policy_version=policy,
+        environments={a.environment: world.environment(a.environment) for a in attempts},
+        categories=categories(world),
+        training_shapes={key: len(own) for key, own in shapes.items()},
+    )
+
+
+def _add_keys(context: dg.AssetExecutionContext, keys: list[str]) -> None:
+    """Add a round's keys together, so that they are contiguous; after a crash only the missing ones."""
+    known = set(context.instance.get_dynamic_partitions(targeted.name))
+    missing = [key for key in keys if key not in known]
+    if missing:
+        context.instance.add_dynamic_partitions(targeted.name, missing)

@@ -1,0 +1,103 @@
+"""Evaluation on the fixed held-out set, on which nothing is tuned: greedy and sampled, a row a sample."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from agent_world.arena.evaluation import Mode, Sample, evaluate, pass_rate
+from agent_world.arena.labels import label_failure
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.models.named import open_policy
+from agent_world.sandbox import default_sandbox
+from agent_world.world import BoundTask, World
+from assets.checks import check_specs, prove_all
+from assets.partitions import IN_ONE_RUN, round_number, rounds
+from assets.policies import checkpoint
+from assets.progress import Progress
+from assets.resources import LakeResource, RunResource, TrackerResource
+from assets.settings import Settings
+from assets.stage import commit, derive, report
+from assets.training import task_set
+
+
+def points(settings: Settings, round: int) -> list[str]:
+    """The checkpoints that are measured in a round, in order."""
+    if round == 0:
+        return ["untrained", "sft", "pi0"]
+    names = [f"pi{round}-demonstrations", f"pi{round}"]
+    return [*names, f"control{round}"] if settings.control else names
+
+
+@dg.asset(
+    group_name="training", kinds={"delta"}, deps=["base_policy", "round_policy"], partitions_def=rounds,
+    backfill_policy=IN_ONE_RUN, check_specs=check_specs("evaluation", "evaluations"),
+)  # fmt: skip
+def evaluation(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
+) -> dg.MaterializeResult:
+    """Pass rates on the held-out set with bootstrap intervals over tasks, for each checkpoint of the round."""
+    world, settings = lake.open(), run.settings
+    made = []
+    for key in context.partition_keys:
+        round = round_number(key)
+        known = {row["name"] for row in world.read("checkpoints", columns=["name"])}
+        names = [name for name in points(settings, round) if name in known]
+        progress = Progress("evaluation", len(names))
+        for name in names:
+            made.append(measure(context, world, tracker, settings, name=name, round=round))
+            progress.advance(name)
+        progress.close()
+    rows = world.read("evaluations")
+    shown = {}
+    for row in rows:
+        shown.setdefault(f"{row['point']} {row['mode']}", []).append(row)
+    rates = {name: pass_rate(own).estimate for name, own in shown.items() if pass_rate(own)}
+    return report(world, {"samples": len(rows), **rates}, made, prove_all(world, "evaluations"))
+
+
+def measure(
+    context: dg.AssetExecutionContext,
+    world: World,
+    tracker: TrackerResource,
+    settings: Settings,
+    *,
+    name: str,
+    round: int,
+) -> VersionId:
+    """Evaluate one checkpoint on the held-out set, unless that is done; returns the checkpoint's version."""
+    version = checkpoint(world, name)
+    tasks = task_set(world, "held_out")
+    derivation = derive(settings, ["samples"], [version, tasks["version_id"]])
+
+    def fill(batch: Batch) -> None:
+        bound = [world.task(task) for task in tasks["tasks"]]
+        for mode, samples in (("greedy", 1), ("sampled", settings.samples)):
+            for sample in samples_of(world, settings, version, bound, mode=mode, samples=samples):
+                failure = label_failure(sample.trajectory, world.task(sample.task).task)
+                batch.record(
+                    "evaluations",
+                    sample.row(
+                        point=name, task_set=tasks["version_id"], round=round, failure=failure and failure.label
+                    ),
+                )
+
+    commit(world, f"evaluation/{name}", "", derivation, context.run_id, fill)
+    log = tracker.open()
+    mlflow_run = log.round_run(f"r{round:02d}", {}, {})
+    for mode in ("greedy", "sampled"):
+        rate = pass_rate(world.read("evaluations", where={"point": name, "mode": mode}))
+        if rate:
+            log.log(mlflow_run, [(f"held_out/{name}/{mode}", rate.estimate, 0)])
+    return version
+
+
+def samples_of(
+    world: World, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *, mode: Mode, samples: int
+) -> list[Sample]:
+    """Attempts of the checkpoint at the tasks, greedy or at temperature 1."""
+    known = [bound.task for bound in tasks], [bound.environment for bound in tasks]
+    with open_policy(version, *known, world, temperature=0.0 if mode == "greedy" else 1.0) as policy:
+        return evaluate(
+            policy, tasks, mode=mode, samples=samples, seed=settings.seed, sandbox=default_sandbox(), max_steps=20
+        )

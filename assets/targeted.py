@@ -1,0 +1,58 @@
+"""Targeted tasks: what the diagnosis of a round asked for, one partition for each weak environment (method.md 7)."""
+
+import dagster as dg
+
+from agent_world.arena.targeting import exercises
+from agent_world.codec import decode
+from agent_world.identity import VersionId
+from agent_world.tasks.model import Task
+from assets.checks import check_specs, prove_all
+from assets.diagnosis import diagnosis_of
+from assets.partitions import IN_ONE_RUN, round_number, targeted
+from assets.resources import EngineResource, LakeResource, RunResource
+from assets.stage import report
+from assets.tasks import order_for, produce_all, save_set
+
+
+def set_name(round: int) -> str:
+    """The name of the targeted task set of a round."""
+    return f"targeted-r{round:02d}"
+
+
+@dg.asset(
+    group_name="arena", kinds={"delta"}, deps=["diagnosis"], partitions_def=targeted, backfill_policy=IN_ONE_RUN,
+    check_specs=check_specs("targeted_tasks", "task_sets"),
+)  # fmt: skip
+def targeted_tasks(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
+) -> dg.MaterializeResult:
+    """Tasks that practise the diagnosed ability of each weak environment, through the same gates as all others."""
+    world, settings = lake.open(), run.settings
+    made, served = [], {}
+    for round in sorted({round_number(key) for key in context.partition_keys}):
+        _, found = diagnosis_of(world, round)
+        guidelines = {guideline.environment: guideline for guideline in found.guidelines}
+        names = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
+        orders = [
+            order_for(
+                world, settings, name, count=settings.targeted, purpose="targeted", round=round,
+                guideline=guidelines[name],
+            )
+            for name in names
+            if name in guidelines
+        ]  # fmt: skip
+        produce_all(context, world, engine.engine, settings, f"targeted/r{round:02d}", orders)
+        tasks = save_set(context, world, settings, set_name(round), purpose="targeted", round=round)
+        made.append(tasks)
+        for name in names:
+            environment = world.environment(name)
+            patterns = {tool.name: tool.pattern for tool in environment.tools}
+            own = [decode(Task, world.payload(VersionId(task))) for task in world.payload(tasks)["tasks"]]
+            own = [task for task in own if task.environments == (environment.version,)]
+            right = sum(exercises(task, guidelines[name], patterns) for task in own)
+            served[name] = right / len(own) if own else None
+            context.add_asset_metadata(
+                {"tasks": len(own), "exercise_the_ability": right, "guideline": guidelines[name].text},
+                partition_key=f"r{round:02d}|{name}",
+            )
+    return report(world, {"share_that_exercises": served}, made, prove_all(world, "task_sets"))

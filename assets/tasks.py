@@ -1,0 +1,177 @@
+"""Verifiable tasks: tool graphs, candidates of both kinds, every gate, and the named sets (method.md 5)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+
+from agent_world.arena.model import Guideline
+from agent_world.codec import decode
+from agent_world.engine import Engine
+from agent_world.identity import VersionId, seed_of
+from agent_world.lake.batch import Batch
+from agent_world.tasks.graph import tool_graph
+from agent_world.tasks.model import Purpose, Task
+from agent_world.tasks.production import Judged, Order, make
+from agent_world.world import World, save_task, save_trajectory
+from assets.checks import check_specs, prove_all
+from assets.partitions import BY_100, environments
+from assets.resources import EngineResource, LakeResource, RunResource
+from assets.settings import Settings
+from assets.stage import Job, commit, derive, map_jobs, report
+from assets.verdicts import verdict
+
+
+@dg.asset(
+    group_name="tasks", kinds={"delta"}, deps=["environments"], partitions_def=environments, backfill_policy=BY_100
+)
+def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource) -> dg.MaterializeResult:
+    """The complete weighted digraph over each environment's tools, every edge with its evidence."""
+    world, settings = lake.open(), run.settings
+    for key in accepted_keys(world, context.partition_keys):
+        environment = world.environment(key)
+
+        def fill(batch: Batch, environment=environment) -> None:
+            for edge in tool_graph(environment).edges:
+                batch.record(
+                    "tool_graph_edges",
+                    {
+                        "environment": environment.version, "from_tool": edge.from_tool, "to_tool": edge.to_tool,
+                        "weight": edge.weight, "evidence": edge.evidence,
+                    },
+                )  # fmt: skip
+
+        commit(world, "tool_graphs", key, derive(settings, [], [environment.version]), context.run_id, fill)
+    edges = world.read("tool_graph_edges", columns=["weight"])
+    weights = {
+        name: sum(e["weight"] == w for e in edges) for name, w in (("strong", 3), ("weak", 2), ("independent", 1))
+    }
+    return report(world, weights)
+
+
+@dg.asset(
+    group_name="tasks", kinds={"delta"}, deps=["tool_graphs"], partitions_def=environments, backfill_policy=BY_100,
+    check_specs=check_specs("tasks", "tasks", "gate_verdicts"),
+)  # fmt: skip
+def tasks(
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
+) -> dg.MaterializeResult:
+    """Graph and program tasks that passed every gate, for training and for the fixed held-out set."""
+    world, settings = lake.open(), run.settings
+    keys = accepted_keys(world, context.partition_keys)
+    purposes: list[tuple[Purpose, int]] = [("general", settings.tasks), ("held_out", settings.held_out)]
+    failed: list[str] = []
+    for purpose, count in purposes:
+        orders = [order_for(world, settings, key, count=count, purpose=purpose) for key in keys]
+        failed += produce_all(context, world, engine.engine, settings, f"tasks/{purpose}", orders)
+    rows = world.read("tasks", columns=["version_id", "accepted", "tier", "partition", "kind"])
+    for key in context.partition_keys:
+        own = [row for row in rows if row["partition"] == key]
+        kept = [row for row in own if row["accepted"]]
+        context.add_asset_metadata({"candidates": len(own), "accepted": len(kept)}, partition_key=key)
+    accepted = [row["version_id"] for row in rows if row["accepted"]]
+    counts = {"candidates": len(rows), "accepted": len(accepted), "failed": failed}
+    return report(world, counts, accepted, prove_all(world, "tasks", "gate_verdicts"))
+
+
+@dg.asset(group_name="tasks", kinds={"delta"}, deps=["tasks"], check_specs=check_specs("task_sets", "task_sets"))
+def task_sets(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource) -> dg.MaterializeResult:
+    """The general training set and the held-out set, as sorted lists of exact versions."""
+    world, settings = lake.open(), run.settings
+    made = [
+        save_set(context, world, settings, "training", purpose="general"),
+        save_set(context, world, settings, "held_out", purpose="held_out"),
+    ]
+    sizes = {row["name"]: row["size"] for row in world.read("task_sets")}
+    return report(world, sizes, made, prove_all(world, "task_sets"))
+
+
+def accepted_keys(world: World, keys: Sequence[str]) -> list[str]:
+    """Those of `keys` that name an accepted environment, in order."""
+    known = {row["environment_id"] for row in world.read("environments", where={"state": "created"})}
+    return [key for key in keys if key in known]
+
+
+def order_for(
+    world: World, settings: Settings, key: str, *, count: int, purpose: Purpose, round: int = 0,
+    guideline: Guideline | None = None,
+) -> Order:  # fmt: skip
+    """An order for one environment; none of its tasks may repeat one that was made for an earlier purpose."""
+    environment = world.environment(key)
+    others = [
+        decode(Task, world.payload(VersionId(row["version_id"])))
+        for row in world.read("tasks", where={"accepted": True})
+        if environment.version in row["environments"] and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
+    ]
+    return Order(
+        environment=environment,
+        count=count,
+        seed=seed_of(settings.seed, key, purpose, round),
+        purpose=purpose,
+        round=round,
+        guideline=guideline,
+        exclude=tuple(others),
+    )
+
+
+def _rank(purpose: Purpose, round: int) -> int:
+    """The order in which tasks are made. Only what comes before is excluded, so that a resumed run orders the same."""
+    return {"general": 0, "held_out": 1, "arena": 2, "targeted": 3}[purpose] + 2 * round
+
+
+def produce_all(
+    context: dg.AssetExecutionContext,
+    world: World,
+    engine: Engine,
+    settings: Settings,
+    stage: str,
+    orders: Sequence[Order],
+) -> list[str]:
+    """Fill the orders in parallel; returns the environments whose work raised."""
+    jobs = []
+    for order in orders:
+        parents = [order.environment.version, *(task.task_id for task in order.exclude)]
+        derivation = derive(settings, [], [*parents, str(order.count), repr(order.guideline)])
+        jobs.append(Job(partition=order.environment.environment_id, item=order, derivation=derivation))
+    return map_jobs(context, world, engine, stage, jobs, make, save_judged)
+
+
+def save_judged(order: Order, judged: Sequence[Judged], batch: Batch) -> None:
+    """Every candidate with its verdicts; the solver's runs of those that came so far."""
+    key = order.environment.environment_id
+    for task, found in judged:
+        version = save_task(batch, task)
+        batch.observe(
+            version,
+            {
+                "accepted": found.accepted,
+                "tier": found.tier,
+                "solver_passes": found.solver_passes,
+                "random_passes": found.random_passes,
+            },
+        )
+        for gate in found.gates:
+            verdict(
+                batch, gate.gate, "task", version, environment=key, accepted=gate.accepted, reason=gate.reason,
+                evidence=gate.evidence, round=task.round,
+            )  # fmt: skip
+        for trajectory in found.trajectories:
+            save_trajectory(batch, trajectory, purpose="solver", round=task.round)
+
+
+def save_set(
+    context: dg.AssetExecutionContext, world: World, settings: Settings, name: str, *, purpose: Purpose, round: int = 0
+) -> VersionId:
+    """A named set: every accepted task of tier train that was made for this purpose and round."""
+    found = world.read("tasks", where={"purpose": purpose, "round": round, "tier": "train", "state": "created"})
+    versions = sorted(row["version_id"] for row in found)
+    shown: dict[Purpose, str] = {"general": "training"}
+    payload: dict[str, Any] = {
+        "name": name, "purpose": shown.get(purpose, purpose), "round": round, "tasks": versions, "size": len(versions)
+    }  # fmt: skip
+
+    def fill(batch: Batch) -> None:
+        batch.create("task_set", name, payload, parents=[(VersionId(version), "task") for version in versions])
+
+    (version,) = commit(world, f"task_set/{name}", "", derive(settings, [], versions), context.run_id, fill).versions
+    return version
