@@ -9,7 +9,8 @@ from typing import Literal
 from agent_world.environments.model import Json
 from agent_world.solver.index import Bag, Field, IndexedTool, Parameter, Toolbox, bag_of, merge
 from agent_world.solver.lexicon import lexicon, stem
-from agent_world.solver.plan import Detail, Order, Place, Planner, Query, weight_of
+from agent_world.solver.plan import Planner, weight_of
+from agent_world.solver.query import Detail, Order, Place, Query
 from agent_world.solver.reading import Clause, Compare, Constraint, Extreme, Mention, Summary, read_phrase
 
 Mode = Literal["value", "list", "count", "sum", "mean"]

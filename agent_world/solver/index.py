@@ -109,6 +109,7 @@ class Toolbox:
     details: dict[str, tuple[tuple[IndexedTool, Parameter, Field], ...]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     values: dict[str, tuple[tuple[tuple[str, ...], Json], ...]] = field(default_factory=dict)
+    _weight: dict[str, float] = field(default_factory=dict)
     _near: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
 
     def near(self, word: str) -> tuple[tuple[str, float], ...]:
@@ -122,9 +123,12 @@ class Toolbox:
 
     def weight(self, word: str) -> float:
         """How telling a word is here: low when most tools use it or it says little anywhere."""
-        if word in _GENERIC:
-            return 0.25
-        return max((self.weights[known] * score for known, score in self.near(word)), default=0.6)
+        found = self._weight.get(word)
+        if found is None:
+            found = 0.25 if word in _GENERIC else max(
+                (self.weights[known] * score for known, score in self.near(word)), default=0.6)
+            self._weight[word] = found
+        return found
 
     def closest(self, word: str, bag: Bag) -> float:
         """How well the best word of `bag` stands for `word`."""

@@ -16,6 +16,7 @@ from agent_world.solver.deeds import Deed, Order, orders
 from agent_world.solver.goals import _IDENTITY, _IDENTITY_ASKED, Goal, Reading, Wish, align, goals_of, is_strong, readings, residual
 from agent_world.solver.index import IndexedTool, Toolbox, merge, toolbox_of
 from agent_world.solver.lexicon import fold, stem
+from agent_world.solver.places import Places
 from agent_world.solver.plan import Chance, Plan, Planner
 from agent_world.solver.reading import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, flat, read
 from agent_world.solver.run import Row, Runner, SetbackError, SpentError, compared, value_at
@@ -34,7 +35,8 @@ class Mind:
         self.box: Toolbox = toolbox_of(turn.tools)
         self.runner = Runner(self.box, budget)
         self.chance = Chance(noise, temperature)
-        self.planner = Planner(self.box, self.chance, self.runner.recall)
+        self.places = Places(self.box)
+        self.planner = Planner(self.box, self.chance, self.runner.recall, self.places)
         self.parts = read(turn.instruction, self.box)
         self.clauses = flat(self.parts)
         names = [one.text for clause in self.clauses for one in clause.mentions if one.kind == "name"]
@@ -129,9 +131,9 @@ class Mind:
             try:
                 done = yield from self._execute(tool, plan, clause, constraints)
             except SetbackError as setback:
-                if not setback.blame or set(setback.blame) <= self.planner.banned:
+                if not setback.blame or set(setback.blame) <= self.places.banned:
                     return
-                self.planner.banned.update(setback.blame)
+                self.places.ban(set(setback.blame))
                 continue
             if done and done[-1].result is None and not spare:
                 helped = yield from self._unblock(done[-1], clause)
@@ -188,16 +190,16 @@ class Mind:
             for rank, one in enumerate(pool):
                 if one in chosen:
                     continue
-                score = self.planner.fit(one, parameter, tool)
+                score = self.places.fit(one, parameter, tool)
                 if score is None:
-                    score = max((0.8 * self.planner.reach(one, link.tool)
+                    score = max((0.8 * self.places.best(one, link.tool, 1)
                                  for link in self.box.links.get((tool.name, parameter.name), ()) if not link.tool.writes), default=0.0)
                 if score > 0.3:
                     scored.append((score - 0.04 * rank, -rank, one))
             if scored:
                 one = max(scored, key=lambda entry: entry[:2])[2]
                 found = self.planner.feed(tool, parameter, [one])
-                if self.planner.fit(one, parameter, tool) is not None:
+                if self.places.fit(one, parameter, tool) is not None:
                     given[parameter.name] = self.planner.value_for(parameter, one)
                 elif found is not None:
                     fed[parameter.name] = found
@@ -243,7 +245,7 @@ class Mind:
         try:
             done = yield from self._execute(tool, plan, clause, constraints)
         except SetbackError as setback:
-            self.planner.banned.update(setback.blame)
+            self.places.ban(set(setback.blame))
             return False
         return bool(done) and done[-1].result is not None
 
@@ -428,7 +430,7 @@ class Mind:
         for mention in (first, second):
             scored = [(score, tool.name, number) for tool in self.box.reading()
                       for number, parameter in enumerate(tool.parameters)
-                      if (score := self.planner.fit(replace(mention, context={}), parameter, tool)) is not None]
+                      if (score := self.places.fit(replace(mention, context={}), parameter, tool)) is not None]
             best.append(max(scored, default=None))
         return best[0] is not None and best[0] == best[1]
 
@@ -501,21 +503,21 @@ class Mind:
             try:
                 value = yield from self._take(reading, wish)
             except SetbackError as setback:
-                fresh = set(setback.blame) - self.planner.banned
+                fresh = set(setback.blame) - self.places.banned
                 if not fresh:
                     return seen[0][1] if seen else zero
-                self.planner.banned.update(fresh)
+                self.places.ban(fresh)
                 continue
             if value not in (None, [], 0) or (value == 0 and not reading.query.blame):
                 return value
             zero = value if zero is None else zero
-            doubtful = [entry for entry in reading.query.blame if entry not in self.planner.banned]
+            doubtful = [entry for entry in reading.query.blame if entry not in self.places.banned]
             if not doubtful or reading.mode != "count":
                 return value
             # Nothing at all may be true, or a name went to the wrong place: look once at the next way.
-            self.planner.banned.update(doubtful)
+            self.places.ban(set(doubtful))
             others = readings(wish, self.planner)
-            self.planner.banned.difference_update(doubtful)
+            self.places.unban(set(doubtful))
             if not others or others[0].score < reading.score - 0.6 or others[0].query == reading.query:
                 return value
             try:

@@ -11,7 +11,7 @@ from agent_world.identity import canonical_json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.index import IndexedTool, Parameter, Toolbox
 from agent_world.solver.lexicon import fold
-from agent_world.solver.plan import Detail, Keep, Place, Query
+from agent_world.solver.query import Blame, Detail, Keep, Place, Query
 
 Row = dict[str, Json]
 """A record, the arguments it was asked for with under GIVEN, and details under the name of their tool."""
@@ -21,7 +21,7 @@ GIVEN = "(given)"
 class SetbackError(Exception):
     """A query led nowhere: `blame` are the assignments to do without, `code` what the environment said."""
 
-    def __init__(self, blame: tuple[tuple[str, str, str], ...], code: str, message: str) -> None:
+    def __init__(self, blame: tuple[Blame, ...], code: str, message: str) -> None:
         super().__init__(blame, code, message)
         self.blame, self.code, self.message = blame, code, message
 

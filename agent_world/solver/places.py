@@ -1,0 +1,234 @@
+"""Where a constraint could go: a parameter, a parameter of a tool that feeds it, or a filter on rows; with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agent_world.environments.model import Json
+from agent_world.solver.index import Bag, Field, IndexedTool, Link, Parameter, Toolbox, merge
+from agent_world.solver.lexicon import fold, stem
+from agent_world.solver.mentions import looks_like_code
+from agent_world.solver.query import Blame, Place
+from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
+
+DEPTH = 3
+"""How many tools may stand one behind the other to feed a parameter."""
+
+LABELS = frozenset(map(stem, ("name", "title", "label")))
+_DATES = frozenset(map(stem, ("date", "day", "year", "time", "born", "founded", "published", "released", "departure", "hour")))
+_ID = frozenset({stem("id")})
+_CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
+_NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
+_REACHED = 3  # places kept of a tool that feeds another one
+
+
+class Give(NamedTuple):
+    """The constraint is the argument for a parameter."""
+
+    parameter: Parameter
+
+
+class Feed(NamedTuple):
+    """The constraint chooses, at the place `inner` in another tool's call, what is given to a parameter."""
+
+    parameter: Parameter
+    link: Link
+    inner: Slot
+
+
+class Select(NamedTuple):
+    """The constraint filters rows by the value at a place, or orders them."""
+
+    place: Place
+
+
+Slot = Give | Feed | Select
+
+
+@dataclass(slots=True)
+class Places:
+    """Scores places over one toolbox; `banned` are assignments that were tried in vain."""
+
+    box: Toolbox
+    banned: set[Blame] = field(default_factory=set)
+    _known: dict[tuple[int, str, int], tuple[Constraint, list[tuple[float, Slot]]]] = field(default_factory=dict)
+
+    def ban(self, blames: set[Blame]) -> None:
+        """Does without these assignments from now on."""
+        self.banned |= blames
+        self._known.clear()
+
+    def unban(self, blames: set[Blame]) -> None:
+        """Takes a ban back."""
+        self.banned -= blames
+        self._known.clear()
+
+    def slots(self, constraint: Constraint, tool: IndexedTool, depth: int) -> list[tuple[float, Slot]]:
+        """Where `constraint` could go in a call of `tool`, best first."""
+        key = (id(constraint), tool.name, depth)
+        known = self._known.get(key)
+        if known is None:
+            self._known[key] = constraint, []  # ends a circle of links
+            found = sorted(self._slots(constraint, tool, depth), key=lambda pair: -pair[0])
+            known = self._known[key] = constraint, found
+        return known[1]
+
+    def best(self, constraint: Constraint, tool: IndexedTool, depth: int) -> float:
+        """The score of the best place; 0 when there is none."""
+        found = self.slots(constraint, tool, depth)
+        return found[0][0] if found else 0.0
+
+    def _slots(self, constraint: Constraint, tool: IndexedTool, depth: int) -> Iterator[tuple[float, Slot]]:
+        for parameter in tool.parameters:
+            score = self.fit(constraint, parameter, tool)
+            if score is not None:
+                yield score, Give(parameter)
+            if tool.writes and parameter.role == "text" and not (_CODED | _ID) & set(parameter.words):
+                continue
+            if depth + 1 < DEPTH and not isinstance(constraint, Compare) or depth == 0:
+                for link in self.box.links.get((tool.name, parameter.name), ()):
+                    if link.tool.writes or depth + 1 >= DEPTH:
+                        continue
+                    near = self.box.touch(constraint.context, parameter.words)
+                    if parameter.role != "id" and not (_CODED | _ID) & set(parameter.words):
+                        near -= 2.0  # a plain value is mostly meant as it stands
+                    for score, inner in self.slots(constraint, link.tool, depth + 1)[:_REACHED]:
+                        yield 0.8 * score + 0.15 * near + 0.1 * link.strength - 0.08, Feed(parameter, link, inner)
+        if not tool.writes:
+            yield from self._rows(constraint, tool)
+
+    def _rows(self, constraint: Constraint, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
+        """Where `constraint` could select among the rows that `tool` gives."""
+        for one in tool.fields:
+            score = self.fit_field(constraint, one, tool)
+            if score is not None:
+                yield score, Select(Place(field=one))
+        for detail in self.box.details.get(tool.name, ()):
+            if detail[0].items or not tool.items and not isinstance(constraint, Extreme):
+                continue
+            for one in detail[0].fields:
+                if one.item or any(one.name == other.name for other in tool.fields) and not isinstance(constraint, Extreme | Compare):
+                    continue
+                score = self.fit_field(constraint, one, detail[0], True)
+                if score is not None:
+                    yield 0.85 * score - 0.05, Select(Place(field=one, detail=detail))
+
+    def fit(self, constraint: Constraint, parameter: Parameter, tool: IndexedTool) -> float | None:
+        """How well a constraint goes to a parameter, about 0 to 1.3; None when it cannot."""
+        if parameter.role in ("page", "size", "order"):
+            return None
+        if isinstance(constraint, Compare):
+            return self._fit_limit(constraint, parameter)
+        if isinstance(constraint, Extreme) or (constraint.text, tool.name, parameter.name) in self.banned:
+            return None
+        near = self.box.touch(constraint.context, merge(parameter.words, {w: 0.5 * v for w, v in tool.nouns.items()}))
+        value, role = constraint.value, parameter.role
+        if parameter.enum:
+            return 1.0 + 0.3 * near if any(same_text(one, value) for one in parameter.enum) else None
+        if constraint.kind == "value":
+            own = self.box.touch(constraint.context, parameter.words)
+            return {"text": 0.25 + 0.4 * own, "search": 0.1 + 0.2 * own}.get(role)
+        if constraint.kind == "number":
+            own = self.box.touch(constraint.context, parameter.words)
+            if parameter.numeric and role == "number":
+                return 0.3 + 0.7 * own if own > 0.2 or tool.writes else None
+            beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
+            own = self.box.touch(beside, parameter.words)
+            coded = role == "id" or role == "text" and _NUMBERED & set(parameter.words)
+            return 0.3 + 0.6 * own if coded and own > 0.6 and not constraint.text.isalpha() else None
+        if constraint.kind == "date":
+            if parameter.numeric:
+                return None
+            return 0.8 + 0.2 * near if role == "date" or _DATES & set(parameter.words) else None
+        if parameter.numeric:
+            return 0.5 if role == "id" and as_number(value) is not None else None
+        code = looks_like_code(constraint.text)
+        if role == "id":
+            return 0.6 + 0.4 * near if code else None
+        if role == "search":
+            return (0.45 if code else 0.6) + 0.4 * near
+        if role == "date":
+            return None
+        if _CODED & set(parameter.words):
+            return 0.55 + 0.45 * near if code else None
+        if role in ("text", "low", "high"):
+            return 0.4 + 0.55 * near if role == "text" else None
+        return None
+
+    def fit_field(self, constraint: Constraint, one: Field, tool: IndexedTool, detail: bool = False) -> float | None:
+        """How well a constraint selects by the values of a field; None when it cannot."""
+        if isinstance(constraint, Compare | Extreme):
+            dated = bool(_DATES & set(one.words)) and not one.numeric
+            if not (one.numeric or (dated and (isinstance(constraint, Extreme) or isinstance(constraint.value, str)))):
+                return None
+            if one.name == "total":
+                return None
+            score = self.measured(constraint, one)
+            return 0.2 + 0.8 * score if score > 0.3 else None
+        if not tool.items and not detail:
+            return None
+        if one.numeric or (constraint.text, tool.name, one.name) in self.banned or not one.item and tool.items:
+            return None
+        if (_CODED | _ID) & set(one.words) and not looks_like_code(constraint.text):
+            return None
+        near = self.box.touch(constraint.context, one.words)
+        if constraint.kind == "value":
+            return 0.35 + 0.5 * near
+        if one.enum and not any(same_text(value, constraint.value) for value in one.enum):
+            return None
+        if constraint.kind == "name" and not _DATES & set(one.names):
+            if LABELS & set(one.names):
+                near = max(near, self.box.touch(constraint.context, tool.nouns))
+                return 0.35 + 0.4 * near
+            return 0.05 + 0.65 * near
+        return 0.15 + 0.6 * near if constraint.kind == "date" and _DATES & set(one.words) else None
+
+    def _fit_limit(self, constraint: Compare, parameter: Parameter) -> float | None:
+        wanted = {"gt": "low", "ge": "low", "lt": "high", "le": "high"}.get(constraint.operator)
+        if parameter.role not in ("low", "high"):
+            if constraint.operator == "eq" and parameter.role == "number":
+                return 0.2 + 0.8 * self.box.touch(constraint.context, parameter.words)
+            return None
+        if wanted is not None and constraint.degrees and not agrees(self.box, constraint, parameter.words):
+            wanted = "high" if wanted == "low" else "low"
+        if wanted is not None and wanted != parameter.role:
+            return None
+        score = self.measured(constraint, parameter)
+        return 0.3 + 0.85 * score if score > 0.3 else None
+
+    def measured(self, constraint: Compare | Extreme, one: Field | Parameter) -> float:
+        """How well a field is what a comparison or superlative is about."""
+        told = self.box.touch(constraint.context, one.words)
+        degree = max((self.box.closest(word, one.words) for entry in constraint.degrees for word in entry.of), default=0.0)
+        dated = 0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0
+        return max(told, 0.95 * degree, dated)
+
+
+
+def agrees(box: Toolbox, constraint: Compare | Extreme, words: Bag) -> bool:
+    """The direction of the degree that fits the words best; True when it has none."""
+    best = max(constraint.degrees, default=None, key=lambda degree: max(box.closest(word, words) for word in degree.of))
+    return best is None or best.more
+
+
+def _yearly(value: Json) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and 1000 <= value <= 2100)
+
+
+def same_text(one: Json, other: Json) -> bool:
+    """Whether two values are the same to people: case, accents and underscores aside."""
+    left, right = fold(str(one)).replace("_", " "), fold(str(other)).replace("_", " ")
+    return left == right
+
+
+def as_number(text: str) -> int | float | None:
+    """The number that a text is, if it is one."""
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return None
