@@ -17,7 +17,7 @@ from agent_world.rollouts.model import Observation
 from agent_world.sandbox import Sandbox, SessionFault, default_sandbox
 from agent_world.sandbox.memory import MemoryFile
 
-CALL_TIMEOUT_S = 30.0
+CALL_TIMEOUT_S = 10.0
 
 
 def open_session(environment: Environment, seed: int, sandbox: Sandbox | None = None) -> Session:

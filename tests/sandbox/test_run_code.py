@@ -35,7 +35,9 @@ def test_files_lie_in_the_working_folder_and_modules_are_imported_from_it(box):
 
 
 def test_what_code_prints_is_kept_apart_from_its_result(box):
-    result = run(box, "import sys\n\n\ndef run():\n    print('{\"n\": 1}')\n    print('e', file=sys.stderr)\n    return 7\n")
+    result = run(
+        box, "import sys\n\n\ndef run():\n    print('{\"n\": 1}')\n    print('e', file=sys.stderr)\n    return 7\n"
+    )
     assert (result.value, result.stdout) == (7, '{"n": 1}\ne\n')
 
 
@@ -54,7 +56,7 @@ def test_what_code_prints_is_kept_apart_from_its_result(box):
         ("import os\n\n\ndef run():\n    os._exit(0)\n", "crash", "ended"),
         ("import ctypes\n\n\ndef run():\n    ctypes.string_at(0)\n", "crash", "ended"),
         ("def run():\n    return 'x' * (5 << 20)\n", "output_too_big", "bytes"),
-        ("import os\n\n\ndef run():\n    os.write(3, b'{\"n\": 7, \"ok\": 1}\\n')\n", "protocol_error", "not the one"),
+        ('import os\n\n\ndef run():\n    os.write(3, b\'{"n": 7, "ok": 1}\\n\')\n', "protocol_error", "not the one"),
         ("import os\n\n\ndef run():\n    os.close(3)\n", "crash", "ended"),
     ],
 )
