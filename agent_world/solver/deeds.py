@@ -50,7 +50,9 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         made = {deed.tool.name for deed in done if deed.result is not None}
         again = 0.15 if tool.name in made and not strong else 0.0
         unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
-        score = verb - 0.2 * unplaced + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
+        unmade = [one for one in tool.required if planner.recall(tool, one) is None and any(
+            link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
+        score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
         found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb))
     return sorted(found, key=lambda order: -order.score)
 

@@ -20,6 +20,7 @@ _SUMMARY_WORDS = frozenset(map(stem, (
     "how", "many", "much", "list", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
     "such", "exactly", "all")))
 
+_PLAIN = frozenset(map(stem, ("count", "total", "number", "amount")))
 _MEAN = frozenset(map(stem, ("average", "mean", "avg")))
 _SUM = frozenset(map(stem, ("total", "sum", "overall", "combined")))
 _IDENTITY = frozenset({stem("id")})
@@ -206,7 +207,7 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
     if one.types & {"array", "object"} and not many:
         return
     recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in tool.nouns.items()}))
-    precision = box.match(one.names, merge(wish.words, wish.around, wish.head))
+    precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
     told = box.touch(wish.head, one.words) if wish.head else 0.0
     if not wish.words and one.counts and wish.numeric:
         recall = precision = 0.5 + 0.5 * box.match(one.names, tool.nouns)
@@ -222,7 +223,8 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         score -= 0.25
     if "count" in wish.own and wish.words:
         noun = next(iter(wish.words))
-        score += 0.08 if box.closest(noun, one.names) > 0.7 or one.counts and recall > 0.7 else -0.2
+        plain = bool(_PLAIN & set(one.names)) and recall > 0.7
+        score += 0.08 if box.closest(noun, one.names) > 0.7 or plain else -0.25
     place = Place(field=one, detail=detail)
     summaries = wish.own or wish.summaries
     summed = one.numeric and wish.numeric and not whole

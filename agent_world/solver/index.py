@@ -358,8 +358,8 @@ def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link,
                 continue
             strength = _strength(box, source, given, tool, parameter)
             if parameter.role == "id" and not _at_home(source, given):
-                strength *= 0.8
-            if strength >= 0.6:
+                strength *= 0.7
+            if strength >= 0.55:
                 found.append(Link(tool=source, field=given, strength=strength))
     return tuple(sorted(found, key=lambda link: -link.strength)[:12])
 

@@ -170,7 +170,8 @@ class Mind:
         missing, fed, chosen = list(plan.missing), dict(plan.query.fed), list(constraints)
         if earlier and clause.refers:
             told = [one for one in earlier[-1].constraints if one not in chosen]
-            told = [one for one in told if is_strong(one)] if earlier[-1] in self.conditions else told
+            if earlier[-1] in self.conditions:
+                told = [one for one in told if isinstance(one, Mention) and one.kind == "name"]
             for parameter in plan.missing if told else ():
                 found = self.planner.feed(tool, parameter, told)
                 if found is not None:
@@ -580,10 +581,11 @@ class Mind:
         batch = self.acted.get(clause.position) if clause else None
         if batch is None and done:
             batch = self.acted.get(done[-1].clause.position)
-        if wish.numeric and batch and "count" in wish.own | wish.summaries and (len(batch) > 1 or batch[0].clause.each):
+        if wish.numeric and batch and (len(batch) > 1 or batch[0].clause.each) and not wish.own & {"sum", "mean"}:
             made = [deed for deed in batch if deed.result is not None]
             noun = self.box.match(wish.words, merge(made[0].tool.words, made[0].tool.nouns)) if made and wish.words else 0.5
-            found.append((0.8 + 1.2 * noun, 0, len(made)))
+            explained = sum(0.9 for one in wish.constraints if one in batch[0].constraints)
+            found.append((0.6 + 1.2 * noun + explained + 0.2 * ("count" in wish.own | wish.summaries), 0, len(made)))
         if not names:
             for age, fact in enumerate(reversed(self.runner.facts[-40:])):
                 tool = next((one for one in self.box.tools if one.name == fact.tool), None)

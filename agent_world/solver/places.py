@@ -19,6 +19,9 @@ DEPTH = 3
 LABELS = frozenset(map(stem, ("name", "title", "label")))
 _DATES = frozenset(map(stem, ("date", "day", "year", "time", "born", "founded", "published", "released", "departure", "hour")))
 _ID = frozenset({stem("id")})
+_PEOPLE = frozenset(map(stem, (
+    "person", "people", "passenger", "patient", "member", "customer", "nurse", "doctor", "employee", "student", "player", "guest",
+    "reader", "holder", "assignee", "worker", "borrower", "buyer", "client", "user", "reviewer")))
 _CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
 _NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
 _REACHED = 3  # places kept of a tool that feeds another one
@@ -95,7 +98,7 @@ class Places:
                     if parameter.role != "id" and not (_CODED | _ID) & set(parameter.words):
                         near -= 2.0  # a plain value is mostly meant as it stands
                     for score, inner in self.slots(constraint, link.tool, depth + 1)[:_REACHED]:
-                        yield 0.8 * score + 0.15 * near + 0.1 * link.strength - 0.08, Feed(parameter, link, inner)
+                        yield 0.8 * score + 0.15 * near + 0.3 * (link.strength - 1) + 0.02, Feed(parameter, link, inner)
         if not tool.writes:
             yield from self._rows(constraint, tool)
 
@@ -146,15 +149,19 @@ class Places:
             return 0.5 if role == "id" and as_number(value) is not None else None
         code = looks_like_code(constraint.text)
         if role == "id":
-            return 0.6 + 0.4 * near if code else None
+            made = any(link.tool.writes for link in self.box.links.get((tool.name, parameter.name), ()))
+            return (0.3 if made else 0.6) + 0.4 * near if code else None
+        person = 0.0
+        if _PEOPLE & (parameter.words.keys() | tool.nouns.keys()):
+            person = 0.06 if " " in constraint.text and not constraint.quoted else -0.06
         if role == "search":
-            return (0.45 if code else 0.6) + 0.4 * near
+            return (0.45 if code else 0.6) + 0.4 * near + person
         if role == "date":
             return None
         if _CODED & set(parameter.words):
             return 0.55 + 0.45 * near if code else None
         if role in ("text", "low", "high"):
-            return 0.4 + 0.55 * near if role == "text" else None
+            return 0.4 + 0.55 * near + person if role == "text" else None
         return None
 
     def fit_field(self, constraint: Constraint, one: Field, tool: IndexedTool, detail: bool = False) -> float | None:
@@ -202,6 +209,8 @@ class Places:
         """How well a field is what a comparison or superlative is about."""
         told = self.box.touch(constraint.context, one.words)
         degree = max((self.box.closest(word, one.words) for entry in constraint.degrees for word in entry.of), default=0.0)
+        if constraint.degrees:
+            told *= 0.6 if isinstance(constraint, Extreme) and degree < 0.5 else 0.9
         dated = 0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0
         return max(told, 0.95 * degree, dated)
 

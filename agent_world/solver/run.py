@@ -82,6 +82,9 @@ class Runner:
                 refusal = setback
         if not rows and refusal is not None:
             raise refusal
+        blamed = [keep.blame for keep in query.keeps if keep.blame is not None]
+        if not rows and blamed:
+            raise SetbackError((blamed[0],), "nothing_found", f"{query.tool.name} has no rows")
         rows = _exact(rows, query.wanted)
         for keep in query.keeps:
             if keep.place.detail is not None:
