@@ -9,8 +9,21 @@ from tests.toy import toy_environment, toy_tasks
 
 SIZE = TinySize(width=32, layers=2, heads=2, key_value_heads=1, feed_forward=64, vocabulary=400, context=512)
 
-HITS = Observation(status="ok", value={"items": [{"book_id": "B3", "title": "Winter Maps"}], "total": 1})
-BOOK = Observation(status="ok", value={"book_id": "B3", "title": "Winter Maps", "author": "Bo Lindqvist", "copies": 1})
+
+def ok(**value):
+    return Observation(status="ok", value=value)
+
+
+def call(tool, **arguments):
+    return Step(kind="tool", tool=tool, arguments=arguments)
+
+
+def answer(**fields):
+    return Step(kind="answer", answer=fields)
+
+
+HITS = ok(items=[{"book_id": "B3", "title": "Winter Maps"}], total=1)
+BOOK = ok(book_id="B3", title="Winter Maps", author="Bo Lindqvist", genre="novel", year=2011, copies=1)
 REFUSED = Observation(status="refused", value={"error": {"code": "no_copies", "message": "All copies are out."}})
 
 
@@ -27,14 +40,10 @@ def turn(history=(), *, episode="e", seed=0, task=0):
     )
 
 
-def call(tool, **arguments):
-    return Step(kind="tool", tool=tool, arguments=arguments)
-
-
 EPISODE = (
     (call("search_books", title="Winter Maps"), HITS),
     (call("get_book", book_id="B3"), BOOK),
-    (Step(kind="answer", answer={"author": "Bo Lindqvist", "copies": 1}), None),
+    (answer(author="Bo Lindqvist", copies=1), None),
 )
 
 

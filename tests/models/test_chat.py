@@ -38,7 +38,11 @@ class Model(ThreadingHTTPServer):
             function = {"name": call.tool, "arguments": json.dumps(dict(call.arguments))}
         else:
             function = {"name": SUBMIT, "arguments": json.dumps(task.answer)}
-        return {"role": "assistant", "content": None, "tool_calls": [{"id": "x", "type": "function", "function": function}]}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "x", "type": "function", "function": function}],
+        }
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_world.models.renderer import ChatTemplateRenderer, TinyRenderer, observed, renderer_for, transcript
@@ -22,6 +22,7 @@ STEPS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_every_step_of_the_tiny_policy_comes_back_from_its_ids(step):
     renderer = little.renderer()
@@ -124,6 +125,7 @@ def test_a_chat_prompt_holds_the_tool_schemas_the_answer_schema_and_the_task(cha
     assert little.turn().instruction in text
 
 
+@settings(deadline=None)
 @given(
     step=st.builds(Step, kind=st.just("tool"), tool=st.sampled_from(["get", "find_it"]), arguments=ARGUMENTS)
     | st.builds(Step, kind=st.just("answer"), answer=ARGUMENTS)
