@@ -1,0 +1,206 @@
+"""Serves environments over MCP (stdio, streamable HTTP on loopback): each client session is an episode of its own.
+
+On stdio the process is the session. Over HTTP only protocol versions that open with `initialize` are spoken: from
+2026-07-28 on, HTTP has no sessions, and a client without one has no private state to act on. Such a client is told so
+and falls back by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from agent_world.environments.model import Environment, Json, PublicTool
+from agent_world.environments.session import Session, open_session
+from agent_world.errors import BadInputError
+from agent_world.rollouts.model import Observation
+
+if TYPE_CHECKING:
+    import mcp_types as types
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from starlette.applications import Starlette
+
+    from agent_world.sandbox import Sandbox
+
+MOST_SESSIONS = 256
+IDLE_TIMEOUT_S = 30 * 60
+_SESSION = "episode"
+
+
+class LiveSession:
+    """A session that several requests of one client may reach at the same time."""
+
+    def __init__(self, session: Session) -> None:
+        import anyio
+
+        self.session, self._lock = session, anyio.Lock()
+
+    async def call(self, name: str, arguments: Mapping[str, Json]) -> Observation:
+        """One call after the other, none of them on the event loop."""
+        from anyio.to_thread import run_sync
+
+        async with self._lock:
+            return await run_sync(self.session.call, name, arguments)
+
+
+def mcp_server(environment: Environment, session_of: Callable[[ServerRequestContext], LiveSession]) -> Server[Any]:
+    """The MCP server of one environment; `session_of` says which session a request acts in."""
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    listed = types.ListToolsResult(tools=[_published(tool.public()) for tool in environment.tools])
+
+    async def list_tools(_context: ServerRequestContext, _params: Any) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(context: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return _result(await session_of(context).call(params.name, params.arguments or {}))
+
+    return Server(
+        environment.environment_id,
+        title=environment.title,
+        instructions=environment.description,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def http_app(environments: Sequence[Environment], *, seed: int = 0, sandbox: Sandbox | None = None) -> Starlette:
+    """All environments in one web application, each at the path that `paths` gives it."""
+    from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=["127.0.0.1:*", "localhost:*"],
+        allowed_origins=["http://127.0.0.1:*", "http://localhost:*"],
+    )
+    managers = {
+        path: StreamableHTTPSessionManager(
+            _stateful_server(environment, seed, sandbox),
+            security_settings=security,
+            session_idle_timeout=IDLE_TIMEOUT_S,
+            max_sessions=MOST_SESSIONS,
+        )
+        for path, environment in zip(paths(environments), environments, strict=True)
+    }
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for manager in managers.values():
+                await stack.enter_async_context(manager.run())
+            yield
+
+    routes = [Route(path, endpoint=StreamableHTTPASGIApp(manager)) for path, manager in managers.items()]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+def paths(environments: Sequence[Environment]) -> list[str]:
+    """The URL path of each environment: `/mcp` for a single one, else one below its key."""
+    if len(environments) == 1:
+        return ["/mcp"]
+    return [f"/{environment.environment_id}/mcp" for environment in environments]
+
+
+async def serve_stdio(environment: Environment, *, seed: int = 0, sandbox: Sandbox | None = None) -> None:
+    """Serve one client on the standard streams until it leaves."""
+    from mcp.server.stdio import stdio_server
+
+    with open_session(environment, seed, sandbox) as session:
+        live = LiveSession(session)
+        server = mcp_server(environment, lambda _context: live)
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+
+async def serve_http(
+    environments: Sequence[Environment],
+    *,
+    port: int,
+    seed: int = 0,
+    sandbox: Sandbox | None = None,
+    announce: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Serve any number of clients on this port of loopback until cancelled or interrupted; 0 takes a free port.
+
+    `announce` is told the URL of each environment as soon as clients can connect.
+
+    Raises:
+        BadInputError: the port is taken.
+    """
+    import uvicorn
+
+    try:
+        listening = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        raise BadInputError(f"port {port}", str(error), "choose another port") from None
+    with listening:
+        app = http_app(environments, seed=seed, sandbox=sandbox)
+        config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
+        for path in paths(environments):
+            announce(f"http://127.0.0.1:{listening.getsockname()[1]}{path}")
+        await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _stateful_server(environment: Environment, seed: int, sandbox: Sandbox | None) -> Server[Any]:
+    """A server of which every connection has a session, opened by its first call and ended with it."""
+
+    def session_of(context: ServerRequestContext) -> LiveSession:
+        connection = context.session._connection  # mcp 2.3 gives handlers no public way to it
+        if _SESSION not in connection.state:
+            session = open_session(environment, seed, sandbox)
+            connection.exit_stack.callback(session.close)
+            connection.state[_SESSION] = LiveSession(session)
+        return connection.state[_SESSION]
+
+    server = mcp_server(environment, session_of)
+    server.middleware.append(_only_with_a_session)
+    return server
+
+
+async def _only_with_a_session(context: ServerRequestContext, call_next: Any) -> Any:
+    """Refuse versions without sessions, naming those with."""
+    import mcp_types as types
+    from mcp.shared.exceptions import MCPError
+    from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+    if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise MCPError(
+            types.UNSUPPORTED_PROTOCOL_VERSION,
+            "These environments keep state: open a session with `initialize`.",
+            {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": context.protocol_version},
+        )
+    return await call_next(context)
+
+
+def _published(tool: PublicTool) -> types.Tool:
+    import mcp_types as types
+
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.input_schema),
+        output_schema=dict(tool.output_schema) if tool.output_schema.get("type") == "object" else None,
+        annotations=types.ToolAnnotations(
+            read_only_hint=not tool.writes,
+            destructive_hint=tool.writes,
+            idempotent_hint=not tool.writes,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _result(observation: Observation) -> types.CallToolResult:
+    import mcp_types as types
+
+    text = types.TextContent(type="text", text=json.dumps(observation.value, ensure_ascii=False))
+    if observation.status == "ok":
+        return types.CallToolResult(content=[text], structured_content=observation.value)
+    return types.CallToolResult(content=[text], is_error=True)
