@@ -29,6 +29,7 @@ def _rules() -> list[gxe.Expectation]:
     from expectations.custom import ExpectAtLeastOneValidTest, ExpectAtLeastOneValidTool
 
     return [
+        gxe.ExpectColumnValuesToNotBeNull(column="valid_tests"),  # other rules pass over nulls
         ExpectAtLeastOneValidTool(),
         ExpectAtLeastOneValidTest(),
         gxe.ExpectColumnValuesToBeInSet(column="pins", value_set=[1]),

@@ -41,6 +41,8 @@ def _rules() -> list[gxe.Expectation]:
 
     return [
         ExpectNonEmptyRubric(),
+        gxe.ExpectColumnValuesToNotBeNull(column="solver_passes"),  # other rules pass over nulls
+        gxe.ExpectColumnValuesToNotBeNull(column="random_passes"),
         ExpectTwoOfFiveConsistent(),
         ExpectRandomAgentsToFail(),
         gxe.ExpectColumnValuesToBeInSet(column="kind", value_set=["graph", "program"]),

@@ -34,6 +34,7 @@ def _rules() -> list[gxe.Expectation]:
     from expectations.custom import ExpectNoneLeft, ExpectToolAccuracyAboveHalf
 
     return [
+        gxe.ExpectColumnValuesToNotBeNull(column="accuracy"),  # other rules pass over nulls
         ExpectToolAccuracyAboveHalf(),
         gxe.ExpectColumnValuesToBeUnique(column="version_id"),
         gxe.ExpectColumnValuesToBeBetween(column="tests", min_value=1),
