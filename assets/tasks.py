@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from agent_world.arena.model import Guideline
-from agent_world.codec import decode
+from agent_world.codec import decode, encode
 from agent_world.engine import Engine
 from agent_world.identity import VersionId, seed_of
 from agent_world.lake.batch import Batch
@@ -36,8 +36,8 @@ def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunR
                 batch.record(
                     "tool_graph_edges",
                     {
-                        "environment": environment.version, "from_tool": edge.from_tool, "to_tool": edge.to_tool,
-                        "weight": edge.weight, "evidence": edge.evidence,
+                        "environment": environment.version, "from_tool": edge.source, "to_tool": edge.target,
+                        "weight": edge.weight, "evidence": [encode(item) for item in edge.evidence],
                     },
                 )  # fmt: skip
 

@@ -1,0 +1,93 @@
+"""From an order to accepted tasks: synthesise candidates, run every gate, until enough are kept or the budget ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_world.arena.model import Guideline
+from agent_world.environments.model import Environment
+from agent_world.identity import seed_of
+from agent_world.tasks.exclusions import TaskExclusions
+from agent_world.tasks.gates import SolverFactory, gate_task
+from agent_world.tasks.model import Purpose, Task
+from agent_world.tasks.synthesis import synthesise
+from agent_world.tasks.verdicts import TaskVerdict
+
+if TYPE_CHECKING:
+    from agent_world.sandbox import Sandbox
+
+_SURPLUS = 1.6
+_CANDIDATES_A_TASK = 6
+_EMPTY_BATCHES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """`count` tasks of tier `train` for one environment. `exclude` are tasks that no new one may repeat."""
+
+    environment: Environment
+    count: int
+    seed: int
+    purpose: Purpose = "general"
+    round: int = 0
+    guideline: Guideline | None = None
+    exclude: tuple[Task, ...] = field(default=(), repr=False)
+
+
+class Judged(NamedTuple):
+    """A candidate and what the gates said of it."""
+
+    task: Task
+    verdict: TaskVerdict
+
+
+def produce(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:
+    """Candidates with their verdicts, in the order made; the kept ones hold at most `order.count` of tier `train`.
+
+    Gives up after six candidates for each task ordered, or after three batches in a row that bring nothing new.
+    """
+    judged: list[Judged] = []
+    kept, empty, batch = 0, 0, 0
+    while kept < order.count and len(judged) < order.count * _CANDIDATES_A_TASK and empty < _EMPTY_BATCHES:
+        want = max(4, int((order.count - kept) * _SURPLUS))
+        candidates = synthesise(
+            order.environment,
+            count=want,
+            seed=seed_of("produce", order.seed, order.purpose, order.round, batch),
+            purpose=order.purpose,
+            round=order.round,
+            guideline=order.guideline,
+            exclude=_exclusions(order, judged),
+            sandbox=sandbox,
+        )
+        before = kept
+        for task in candidates:
+            if kept >= order.count:
+                break
+            verdict = gate_task(task, order.environment, sandbox=sandbox, solver=solver, seed=order.seed)
+            judged.append(Judged(task, verdict))
+            kept += verdict.tier == "train"
+        empty = 0 if kept > before else empty + 1
+        batch += 1
+    return judged
+
+
+def _exclusions(order: Order, judged: Sequence[Judged]) -> TaskExclusions:
+    """What no candidate may repeat. Only the arena also asks for plan shapes that were never trained on."""
+    before = TaskExclusions.of(order.exclude)
+    here = TaskExclusions.of(item.task for item in judged)
+    return TaskExclusions(
+        texts=before.texts | here.texts,
+        plans=before.plans | here.plans,
+        shapes=before.shapes if order.purpose == "arena" else frozenset(),
+    )
+
+
+def make(order: Order) -> list[Judged]:
+    """`produce` with the product's solver, in this process's sandbox: what is mapped over workers."""
+    from agent_world.sandbox import default_sandbox
+    from agent_world.solver import Solver
+
+    return produce(order, solver=Solver, sandbox=default_sandbox())
