@@ -10,9 +10,7 @@ from dagster_project.cli.common import format_option, lake_option, print_rows
 
 
 @click.command()
-@click.option(
-    "--seed", type=int, default=1, show_default=True, help="Seed of the fresh runs: choose one not used before."
-)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the fresh runs.")
 @click.option("--tasks", type=int, help="Audit only this many tasks, spread over the environments.")
 @lake_option
 @format_option
@@ -25,11 +23,19 @@ def command(lake: str, seed: int, tasks: int | None, format: str) -> None:
     tasks          gold passes; null, wrong and idle answers fail; random within its stated bound
     trajectories   replay to the recorded digest
     """
-    from assets.auditing import audit_lake
-
     from agent_world import world
+    from agent_world.auditing import audit_lake
+    from agent_world.sandbox import default_sandbox
 
-    findings = audit_lake(world.open(lake), seed=seed, tasks=tasks)
+    seen: list[str] = []
+
+    def tell(what: str) -> None:
+        seen.append(what)
+        if len(seen) % 50 == 0:
+            click.echo(f"  {len(seen)} audited, now {what}", err=True)
+
+    opened = world.open(lake)
+    findings = audit_lake(opened, seed=seed, sandbox=default_sandbox(), tasks=tasks, on_progress=tell)
     print_rows([finding.row() for finding in findings], format)
     if any(finding.broken for finding in findings):
         sys.exit(1)
