@@ -12,27 +12,34 @@ import re
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_world.codec import decode, encode
-from agent_world.discovery.keys import Keys, Link, components, discover
-from agent_world.discovery.model import Quarantined, RawTable
+from agent_world.discovery.background import Background, background_of
+from agent_world.discovery.keys import Keys, components, discover
+from agent_world.discovery.model import CorpusDocument, Hit, Quarantined, RawTable
 from agent_world.discovery.packages import PackageContent, data_packages, installed_version, read_package
+from agent_world.discovery.readers import spread
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.text import plain_text, stems
+from agent_world.discovery.words import expanded
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
 from agent_world.identity import canonical_json, sha256
 
-CORPUS_FORMAT = 1
+if TYPE_CHECKING:
+    from agent_world.discovery.relevance import Relevance
+
+CORPUS_FORMAT = 6
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 MAX_ROWS = 3_000
 _FULL_ROWS = 50_000
+_MIN_REFERENCE = 12
 _SEPARATE_ABOVE = 60  # tables; a package with more is a collection, and only tables of one folder are linked
 _TABULAR_FIELDS = ("names", "columns", "cells", "summary", "readme")
 _WEIGHTS = (4, 3, 1, 3, 1)
@@ -42,32 +49,20 @@ CREATE TABLE packages(name TEXT PRIMARY KEY, version TEXT, licence TEXT, summary
 CREATE TABLE tables(id INTEGER PRIMARY KEY, document INTEGER, name TEXT, meta TEXT, rows BLOB, complete BLOB);
 CREATE TABLE documents(id INTEGER PRIMARY KEY, kind TEXT, package TEXT, title TEXT, keys TEXT, meta TEXT, body BLOB,
                        names TEXT, columns TEXT, cells TEXT, summary TEXT, readme TEXT);
+CREATE TABLE refs(document INTEGER, table_id INTEGER, column TEXT, cells BLOB);
+CREATE TABLE background(word TEXT PRIMARY KEY, themes INTEGER);
 CREATE TABLE faults(item TEXT, reason TEXT, detail TEXT, raw BLOB);
 CREATE VIRTUAL TABLE search USING fts5(names, columns, cells, summary, readme, content='documents', content_rowid='id');
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusDocument:
-    """One searchable document: its stems by field, for relevance.
-
-    `kind` "tables" is a group of linked tables, "page" a page of documentation.
-    """
+class Reference(NamedTuple):
+    """A column whose values name the rows of a table, so that other data may refer to it."""
 
     document_id: int
-    kind: Literal["tables", "page"]
-    package: str
-    title: str
-    fields: Mapping[str, frozenset[str]]
-    table_names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A search result; a higher score is better."""
-
-    document: CorpusDocument
-    score: float
+    table_id: int
+    column: str
+    cells: frozenset[str]
 
 
 class Corpus:
@@ -100,9 +95,22 @@ class Corpus:
         rows = self._connection.execute("SELECT item, reason, detail, raw FROM faults ORDER BY rowid")
         return tuple(Quarantined(stage="corpus", item=r[0], reason=r[1], detail=r[2], raw=r[3]) for r in rows)
 
-    def search(self, text: str, limit: int = 10, kind: str | None = None) -> list[Hit]:
-        """The documents that share words with `text`, best first (BM25)."""
-        query = " OR ".join(f'"{word}"' for word in dict.fromkeys(stems(text)))
+    @cached_property
+    def background(self) -> Background:
+        """How common words are among the themes known when the corpus was built."""
+        counts = dict(self._connection.execute("SELECT word, themes FROM background").fetchall())
+        return Background(themes=counts.pop("", 0), frequencies=counts)
+
+    @cached_property
+    def relevance(self) -> Relevance:
+        """The judge of these documents against themes."""
+        from agent_world.discovery.relevance import Relevance
+
+        return Relevance(self.documents, self.background)
+
+    def search(self, words: Iterable[str], limit: int = 10, kind: str | None = None) -> list[Hit]:
+        """The documents that share any of these stems (`text.stems`), best first (BM25)."""
+        query = " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
         if not query:
             return []
         weights = ", ".join(map(str, _WEIGHTS))
@@ -111,8 +119,15 @@ class Corpus:
             f"SELECT d.id, bm25(search, {weights}) AS score FROM search JOIN documents d ON d.id = search.rowid "
             f"WHERE search MATCH ? {condition} ORDER BY score, d.id LIMIT ?",
             (query, *([kind] if kind else []), limit)).fetchall()
-        by_id = {document.document_id: document for document in self.documents}
-        return [Hit(document=by_id[identity], score=-score) for identity, score in rows]
+        return [Hit(document=self.document(identity), score=-score) for identity, score in rows]
+
+    def document(self, document_id: int) -> CorpusDocument:
+        """The document with this id."""
+        return self._by_id[document_id]
+
+    @cached_property
+    def _by_id(self) -> dict[int, CorpusDocument]:
+        return {document.document_id: document for document in self.documents}
 
     def tables(self, document_id: int) -> list[RawTable]:
         """The tables of a document, larger ones as closed samples."""
@@ -129,17 +144,14 @@ class Corpus:
             self._one("SELECT body FROM documents WHERE id = ?", document_id))
 
     @cached_property
-    def reference_tables(self) -> tuple[tuple[CorpusDocument, RawTable, str], ...]:
-        """Tables with a key, with all their rows where they fit: what other data may refer to. (document, table, key)"""
-        found = []
-        for document in self.documents:
-            if document.kind != "tables":
-                continue
-            keys = self.keys(document.document_id)
-            for _, table in self._tables("document = ?", (document.document_id,), "coalesce(complete, rows)"):
-                if table.name in keys.primary:
-                    found.append((document, table, keys.primary[table.name]))
-        return tuple(found)
+    def references(self) -> tuple[Reference, ...]:
+        """Columns with distinct text values, all values of the source where it is not too long."""
+        rows = self._connection.execute("SELECT document, table_id, column, cells FROM refs ORDER BY rowid")
+        return tuple(Reference(row[0], row[1], row[2], frozenset(json.loads(zlib.decompress(row[3])))) for row in rows)
+
+    def complete_table(self, table_id: int) -> RawTable:
+        """One table with all the rows that were read, where they are kept, else its sample."""
+        return next(table for _, table in self._tables("id = ?", (table_id,), "coalesce(complete, rows)"))
 
     def readme(self, package: str) -> tuple[Source, str]:
         """What a package says about itself."""
@@ -159,10 +171,12 @@ class Corpus:
         return self._connection.execute(query, (argument,)).fetchone()[0]
 
 
-def build_corpus(cache_dir: Path | str, packages: Sequence[str] | None = None) -> Corpus:
+def build_corpus(cache_dir: Path | str, packages: Sequence[str] | None = None,
+                 themes: Sequence[str] | None = None) -> Corpus:
     """Open the corpus of the installed data packages, building it first when a version changed.
 
-    A package that is missing is left out and stands among the faults; the others go on.
+    `themes` are the texts against which words are common or distinctive; without them they are those of the default
+    theme sources. A package that is missing is left out and stands among the faults; the others go on.
 
     Raises:
         BadInputError: none of the packages is installed.
@@ -171,20 +185,35 @@ def build_corpus(cache_dir: Path | str, packages: Sequence[str] | None = None) -
     versions = {name: installed_version(name) for name in names}
     if not any(versions.values()):
         raise BadInputError("data packages", "none is installed", "run `make install`")
-    path = Path(cache_dir) / f"corpus-{sha256(canonical_json([CORPUS_FORMAT, versions]))[:16]}.sqlite"
+    background = sha256("\n".join(themes)) if themes is not None else _pool_key()
+    path = Path(cache_dir) / f"corpus-{sha256(canonical_json([CORPUS_FORMAT, versions, background]))[:16]}.sqlite"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part")
         unfinished.unlink(missing_ok=True)
-        _write(unfinished, names)
+        _write(unfinished, names, background_of(themes if themes is not None else _pool_texts()))
         unfinished.replace(path)
     return Corpus(path)
 
 
-def _write(path: Path, names: Sequence[str]) -> None:
+def _pool_key() -> str:
+    from agent_world.discovery.themes.pool import default_pool_key
+
+    return default_pool_key()
+
+
+def _pool_texts() -> list[str]:
+    from agent_world.discovery.themes.pool import default_pool
+
+    return [draft.text for draft in default_pool()]
+
+
+def _write(path: Path, names: Sequence[str], background: Background) -> None:
     connection = sqlite3.connect(path)
     try:
         connection.executescript(_SCHEMA)
+        connection.execute("INSERT INTO background VALUES ('', ?)", (background.themes,))
+        connection.executemany("INSERT INTO background VALUES (?, ?)", sorted(background.frequencies.items()))
         for name in names:
             try:
                 content = read_package(name)
@@ -225,8 +254,8 @@ def _write_tables(connection: sqlite3.Connection, content: PackageContent, table
     title = ", ".join(table.name for table in tables[:6])
     files = " ".join(dict.fromkeys(PurePosixPath(table.source.file).stem for table in tables))
     fields = (
-        _stemmed(" ".join(table.name for table in tables) + " " + files),
-        _stemmed(" ".join(column for table in tables for column in table.header)),
+        _stemmed(_opened(table.name for table in tables) + " " + files),
+        _stemmed(_opened(column for table in tables for column in table.header)),
         _stemmed(" ".join(_frequent_cells(tables))[:6000]),
         _stemmed(f"{content.summary} {content.name}"),
         _stemmed(about[:6000]),
@@ -237,9 +266,24 @@ def _write_tables(connection: sqlite3.Connection, content: PackageContent, table
     for table, small in zip(tables, sampled, strict=True):
         referred = table.name in keys.primary and len(small.rows) < len(table.rows) <= _FULL_ROWS
         meta = encode(replace(table, rows=()))
-        connection.execute(
+        cursor = connection.execute(
             "INSERT INTO tables(document, name, meta, rows, complete) VALUES (?, ?, ?, ?, ?)",
             (document, table.name, canonical_json(meta), _packed(small.rows), _packed(table.rows) if referred else None))
+        known = table if referred or len(small.rows) == len(table.rows) else small
+        connection.executemany("INSERT INTO refs VALUES (?, ?, ?, ?)", [
+            (document, cursor.lastrowid, column, zlib.compress(json.dumps(cells, ensure_ascii=False).encode(), 3))
+            for column, cells in _naming_columns(known)])
+
+
+def _naming_columns(table: RawTable) -> Iterator[tuple[str, list[str]]]:
+    """Columns of distinct words or codes: what rows of other tables may refer to."""
+    for position, column in enumerate(table.header):
+        cells = [row[position] for row in table.rows if row[position]]
+        distinct = set(cells)
+        if (len(cells) == len(distinct) >= _MIN_REFERENCE and len(cells) >= 0.5 * len(table.rows)
+                and not column.startswith("column ") and max(map(len, cells)) <= 60
+                and sum(cell.replace(".", "").replace("-", "").isdigit() for cell in cells) < 0.2 * len(cells)):
+            yield column, sorted(distinct)
 
 
 def _insert_document(connection: sqlite3.Connection, kind: str, package: str, title: str, keys: str,
@@ -283,7 +327,13 @@ def _frequent_cells(tables: Sequence[RawTable]) -> Iterator[str]:
         for position in range(len(table.header)):
             cells = Counter(row[position][:60] for row in table.rows[:3000]
                             if row[position] and not re.fullmatch(r"[-\d.,:/TZ ]+", row[position]))
-            yield from sorted(cells, key=lambda cell: (-cells[cell], cell))[:12]
+            repeated = sorted((cell for cell in cells if cells[cell] > 1), key=lambda cell: (-cells[cell], cell))
+            yield from repeated[:12] or spread(sorted(cells), 24)
+
+
+def _opened(names: Iterable[str]) -> str:
+    """Identifiers as words, abbreviations also written out."""
+    return " . ".join(f"{name} . {' '.join(expanded(name))}" for name in names)
 
 
 def _stemmed(text: str) -> str:
@@ -298,6 +348,3 @@ def _table_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
     table = decode(RawTable, {**meta, "rows": ()})
     return {"name": table.name, "header": table.header, "total": table.total, "source": table.source,
             "declared_key": table.declared_key, "declared_links": table.declared_links}
-
-
-__all__ = ["Corpus", "CorpusDocument", "Hit", "Keys", "Link", "build_corpus"]

@@ -21,6 +21,7 @@ _REAL = re.compile(r"-?\d*\.?\d+([eE][+-]?\d+)?")
 _KEY_NAME = re.compile(r"(id|code|key|pk|number|icao|ident|abbr|faa|num)$")
 _SELF_NAME = re.compile(r"parent|report|prev|super|base")
 _VAGUE = {"id", "pk", "key", "code", "name", "type", "value", "number"}
+_NO_REFERENCE = re.compile(r"^(year|yr|month|day|date|hour|minute|time|ordinal|index|rank|position|row|count|column\d+|n|x|y)(id)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +181,8 @@ def _links(profiles: Profiles, candidates: Mapping[str, Sequence[str]], primary:
 
 
 def _judge(table: str, column: str, child: Profile, parent: str, parent_column: str, target: Profile) -> Link | None:
+    if _NO_REFERENCE.match(_plain(parent_column)) or _NO_REFERENCE.match(_plain(column)):
+        return None  # a year is found in every list of years
     similarity = name_similarity(column, parent, parent_column)
     sample = sum(value in target.counts for value in list(child.counts)[:40])
     if sample < 0.5 * min(40, len(child.counts)) and child.present == len(child.counts):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agent_world.environments.model import Database, Source
-from agent_world.identity import Digest
+from agent_world.identity import Digest, sha256, slug
 
 ThemeSource = Literal["M1", "M2", "M3"]
 
@@ -31,6 +31,11 @@ class Theme:
     verbs: tuple[str, ...]
     licence: str
     sha256: Digest
+
+
+def environment_key(theme: Theme) -> str:
+    """The key of everything made from `theme`: a slug of its title for people, a hash of its id against collisions."""
+    return f"{slug(theme.title) or 'theme'}-{sha256(theme.theme_id)[:6]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,29 @@ class RawTable:
     source: Source
     declared_key: tuple[str, ...] = ()
     declared_links: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusDocument:
+    """One searchable document: its stems by field, for relevance.
+
+    `kind` "tables" is a group of linked tables, "page" a page of documentation.
+    """
+
+    document_id: int
+    kind: Literal["tables", "page"]
+    package: str
+    title: str
+    fields: Mapping[str, frozenset[str]]
+    table_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A search result; a higher score is better."""
+
+    document: CorpusDocument
+    score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

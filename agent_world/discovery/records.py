@@ -83,36 +83,43 @@ def _collection(value: Any, minimum: int) -> list[dict[str, Any]] | None:
 def _walk(value: Any, name: str, found: Records, depth: int) -> None:
     records = _collection(value, MIN_KEYED_RECORDS if depth < 2 else MIN_RECORDS)
     if records is not None and len(records) >= MIN_RECORDS:
-        _add(records, name, found, depth, {})
+        _add([({}, record) for record in records], name, found, depth)
     elif isinstance(value, Mapping) and depth < _MAX_DEPTH:
-        mapped = [item for item in value.values() if isinstance(item, Mapping)]
-        if len(mapped) >= MIN_KEYED_RECORDS:  # a map of records with a stray scalar, such as a version, among them
-            _walk({key: item for key, item in value.items() if isinstance(item, Mapping)}, name, found, depth)
+        mapped = {key: item for key, item in value.items() if isinstance(item, Mapping)}
+        if MIN_KEYED_RECORDS <= len(mapped) < len(value):  # records with a stray scalar, such as a version, among them
+            _walk(mapped, name, found, depth)
             return
         for key, item in value.items():
             if isinstance(item, (list, Mapping)):
                 _walk(item, str(key), found, depth + 1)
 
 
-def _add(records: list[dict[str, Any]], name: str, found: Records, depth: int, parent: dict[str, Any]) -> None:
-    names = list(dict.fromkeys(key for record in records for key in record))
-    flat = {key: _flat_keys(records, key) for key in names}
-    children = [key for key in names if not flat[key] and depth < _MAX_DEPTH and _is_child(records, key)]
-    key_field = _key_field(records)
-    rows = found.setdefault(name, [])
-    for number, record in enumerate(records, 1):
-        row: dict[str, Any] = dict(parent)
+def _add(records: list[tuple[dict[str, Any], dict[str, Any]]], name: str, found: Records, depth: int) -> None:
+    """Add (keys of the ancestors, record) pairs as one table; nested collections of all of them become child tables."""
+    while name in found:
+        name += "_2"
+    own_records = [record for _, record in records]
+    names = list(dict.fromkeys(key for record in own_records for key in record))
+    flat = {key: _flat_keys(own_records, key) for key in names}
+    children = [key for key in names if not flat[key] and depth < _MAX_DEPTH and _is_child(own_records, key)]
+    key_field = _key_field(own_records)
+    found[name] = rows = []
+    nested: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {key: [] for key in children}
+    for number, (ancestors, record) in enumerate(records, 1):
+        row: dict[str, Any] = {} if key_field else {f"{name}_number": number} if children else {}
+        row.update(ancestors)
         for key, value in record.items():
             if flat[key]:
                 row.update({f"{key}_{inner}": value.get(inner) for inner in flat[key]} if value else {})
-            elif key not in children:
+            elif key in nested:
+                inside = {**ancestors, name: record[key_field] if key_field else number}
+                nested[key].extend((inside, item) for item in _collection(value, 1) or ())
+            else:
                 row[key] = value
         rows.append(row)
-        own = record[key_field] if key_field else number
-        for key in children:
-            items = _collection(record.get(key), 1)
-            if items:
-                _add(items, key, found, depth + 1, {name: own} if not parent else {**parent, name: own})
+    for key, items in nested.items():
+        if len(items) >= MIN_RECORDS:
+            _add(items, key, found, depth + 1)
 
 
 def _flat_keys(records: list[dict[str, Any]], key: str) -> tuple[str, ...]:

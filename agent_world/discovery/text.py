@@ -25,8 +25,16 @@ STOP_WORDS = frozenset(
     "applications app apps http https www com web json string number integer object array boolean true false null "
     "default field fields parameter parameters key keys page pages size max min token tokens first last next maximum "
     "minimum result results error errors current specific whether per two both many every as-is make makes made "
+    "want wants know look see need needs says say thing things way ways one never always "
     "package python module library install pip import dataset datasets".split()
 )
+_COMPOUNDS = {
+    ("time", "zone"): "timezone", ("zip", "code"): "zipcode", ("post", "code"): "zipcode", ("postal", "code"): "zipcode",
+    ("play", "list"): "playlist", ("base", "ball"): "baseball", ("box", "office"): "boxoffice", ("song", "list"): "playlist",
+}
+_PARTS = {"".join(pair): pair for pair in _COMPOUNDS}
+_SAME = {"postcode": "zipcode", "zip": "zipcode", "film": "movie", "song": "track", "tz": "timezone", "illness": "disease",
+         "timezones": "timezone", "aeroplane": "plane", "aircraft": "plane"}
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDINGS = (("ization", "iz"), ("isation", "iz"), ("ational", "at"), ("ation", "at"), ("ments", ""), ("ment", ""),
             ("nesses", ""), ("ness", ""), ("ingly", ""), ("ings", ""), ("ing", ""), ("edly", ""), ("ed", ""),
@@ -53,14 +61,23 @@ def words_of(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """The stems of `words_of`, in order."""
-    return [stem(word) for word in words_of(text)]
+    """The stems of `words_of`, in order; a pair such as "time zone" also gives the word it is spelled as elsewhere."""
+    words = words_of(text)
+    found = []
+    for position, word in enumerate(words):
+        found.append(stem(word))
+        compound = _COMPOUNDS.get((words[position - 1], word)) if position else None
+        if compound:
+            found.append(stem(compound))
+        found.extend(map(stem, _PARTS.get(word, ())))
+    return found
 
 
 @cache
 def stem(word: str) -> str:
     """One form for the inflections and spellings of a word: airlines and airline, licence and license."""
     word = singular(word)
+    word = _SAME.get(word, word)
     if word.endswith("ses") and len(word) > 5:  # diagnoses, analyses
         word = word[:-2] + "is"
     for ending, kept in _ENDINGS:
