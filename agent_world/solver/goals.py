@@ -56,7 +56,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for."""
+    """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for.
+
+    `ranked` says that a superlative belongs to the goal itself."""
 
     words: Bag
     around: Bag
@@ -66,6 +68,7 @@ class Wish:
     constraints: tuple[Constraint, ...]
     summaries: frozenset[Summary]
     own: frozenset[Summary]
+    ranked: bool = False
 
 
 def goals_of(schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> list[Goal]:
@@ -142,7 +145,16 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
             base = plan.score - sum(0.8 * weight_of(one) for one in plan.left) - 0.07 * plan.query.calls()
             base += 0.25 * planner.box.touch(wish.around, tool.nouns)
             extremes = [one for one in plan.left if isinstance(one, Extreme)]
-            for place, mode, whole, score in _targets(wish, tool, plan.query, extremes, planner):
+            plain = None
+            if any(isinstance(one, Extreme) for one in wish.constraints) and not wish.ranked:
+                plain = planner.build(tool, [one for one in wish.constraints if not isinstance(one, Extreme)], spread=spread)
+            for place, mode, whole, score in _targets(wish, tool, plan.query, planner):
+                if plain is not None and mode in ("count", "sum", "mean"):
+                    # What is counted or added up is not the one thing that a superlative beside it singles out.
+                    worth = base + plain.score - plan.score + 0.5
+                    noise = planner.chance("target", tool.name, mode, place.field.name if place else "")
+                    found.append(Reading(query=plain.query, mode=mode, place=place, score=worth + 2 * score + noise, whole=whole))
+                    continue
                 query, extra = _ordered(plan.query, wish, place, whole, extremes, planner)
                 if mode == "value" and query.spread and query.order is None:
                     extra -= 1.5
@@ -166,7 +178,7 @@ def _spreads(wish: Wish, tool: IndexedTool, planner: Planner) -> Iterator[Parame
                 yield parameter
 
 
-def _targets(wish: Wish, tool: IndexedTool, query: Query, extremes: Sequence[Extreme], planner: Planner):
+def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
     """What of the rows could be the answer: (place, mode, whole call, score)."""
     box = planner.box
     listed = tool.items is not None
@@ -194,7 +206,8 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, extremes: Sequence[Ext
     if listed and wish.numeric and not many and not wish.own & {"sum", "mean"}:
         noun = box.match(wish.words, tool.nouns) if wish.words else 0.6
         explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
-        yield None, "count", False, 0.4 + 0.4 * noun + explicit
+        grouped = 0.3 if any(one.counts and one.item for one in tool.fields) else 0.0
+        yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped
 
 
 def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | None, planner: Planner, *, whole: bool):
@@ -208,6 +221,8 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         return
     recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in tool.nouns.items()}))
     precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
+    if "count" in wish.own and one.counts and _PLAIN & set(one.names):
+        precision = recall
     told = box.touch(wish.head, one.words) if wish.head else 0.0
     if not wish.words and one.counts and wish.numeric:
         recall = precision = 0.5 + 0.5 * box.match(one.names, tool.nouns)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent_world.environments.model import Json, PublicTool
 from agent_world.identity import canonical_json
-from agent_world.solver.lexicon import lexicon, similarity, split_words, stem
+from agent_world.solver.lexicon import fold, lexicon, similarity, split_words, stem
 from agent_world.solver.mentions import Token
 
 Bag = Mapping[str, float]
@@ -43,6 +43,7 @@ class Parameter:
     names: Bag
     words: Bag
     strict: bool = False
+    examples: frozenset[str] = frozenset()
 
     @property
     def numeric(self) -> bool:
@@ -215,7 +216,7 @@ def _spoken(word: str, token: Token) -> bool:
 
 
 def _build(tools: Sequence[PublicTool]) -> Toolbox:
-    indexed = tuple(_tool(tool) for tool in tools)
+    indexed = _with_keys([_tool(tool) for tool in tools])
     counts: dict[str, int] = {}
     for tool in indexed:
         texts = [tool.words, *(one.words for one in tool.parameters), *(one.words for one in tool.fields)]
@@ -249,6 +250,21 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
                 values.setdefault(stem(first.lower())[:4], {})[words] = value
     box.values = {key: tuple(sorted(found.items(), key=lambda pair: -len(pair[0]))) for key, found in values.items()}
     return box
+
+
+def _with_keys(tools: Sequence[IndexedTool]) -> tuple[IndexedTool, ...]:
+    """Gives the role of an id to parameters that are what another tool names its rows by."""
+    keys = [(one.name, frozenset(one.words), tool.name) for tool in tools if not tool.writes for one in tool.fields[:1]]
+    result = []
+    for tool in tools:
+        parameters = []
+        for parameter in tool.parameters:
+            words = frozenset(parameter.words)
+            known = any(name == parameter.name and other != tool.name and len(words ^ told) <= 1 for name, told, other in keys)
+            keyed = known and parameter.required and parameter.role in ("text", "number", "date") and not parameter.enum
+            parameters.append(replace(parameter, role="id") if keyed else parameter)
+        result.append(replace(tool, parameters=tuple(parameters)))
+    return tuple(result)
 
 
 def _tool(tool: PublicTool) -> IndexedTool:
@@ -308,8 +324,15 @@ def _parameter(name: str, schema: Mapping, required: bool) -> Parameter:
     return Parameter(
         name=name, types=_types(schema), required=required, enum=tuple(value for value in enum if value is not None),
         role=_role(name, schema, description), names=names, words=merge(names, bag_of(description, 0.8)),
+        examples=_examples(description),
         strict=bool(re.search(r"\b(more|greater|less|fewer|above|over|below|under|after|before)\b", description.lower())),
     )
+
+
+def _examples(description: str) -> frozenset[str]:
+    """Values that a description gives as examples, folded."""
+    found = re.search(r"\b(?:such as|for example|e\.g\.|like) (.+?)(?:[.;)]?$|\. )", description)
+    return frozenset(fold(one.strip()) for one in re.split(r", | or | and ", found.group(1))) if found else frozenset()
 
 
 def _role(name: str, schema: Mapping, description: str) -> Role:

@@ -29,7 +29,8 @@ _DATE = re.compile(
     rf"\b(?:(?P<iso>\d{{4}}-\d{{2}}-\d{{2}})|(?:the )?(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTH})\b\.?,?(?: (?P<y1>\d{{4}}))?"
     rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y2>\d{{4}}))?)", re.IGNORECASE)
 _TOKEN = re.compile(
-    r"\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]")
+    r"(?<![\w])[-−]\d+(?:\.\d+)?(?![\w-])|\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]")
+_ABBREVIATED = {"inc", "corp", "co", "ltd", "jr", "sr", "st", "dr", "mt", "bros", "no", "dept", "intl", "gmbh", "mr", "mrs", "ms"}
 _CONNECTIVES = {"of", "the", "de", "la", "le", "du", "des", "van", "von", "der", "den", "da", "di", "del", "and", "&", "for",
                 "in", "y", "el", "los", "las", "dos", "bin", "al", "to", "on"}
 
@@ -137,11 +138,11 @@ def _number(low: str) -> int | float | None:
     tens, _, unit = low.partition("-")
     if tens in _TENS and unit in _UNITS[1:10]:
         return _TENS[tens] + _UNITS.index(unit)
-    bare = low.replace(",", "")
-    if re.fullmatch(r"\d+", bare):
+    bare = low.replace(",", "").replace("−", "-")
+    if re.fullmatch(r"-?\d+", bare):
         # "0123" is a code, not a number.
         return int(bare) if bare == "0" or not bare.startswith("0") else None
-    if re.fullmatch(r"\d+\.\d+", bare):
+    if re.fullmatch(r"-?\d+\.\d+", bare):
         return float(bare)
     return None
 
@@ -165,11 +166,12 @@ def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
                     end += 2
                 else:
                     break
-            last = tokens[end - 1]
             text = " ".join(one.text for one in tokens[at:end])
+            if tokens[end - 1].low in _ABBREVIATED and end < len(tokens) and tokens[end].text == ".":
+                text += "."
+                end += 1
             result.append(Token(text=text, kind="name", start=token.start))
             at, first = end, False
-            del last
             continue
         result.append(token)
         first = token.kind == "mark" and token.text in ".?!:;" or (first and token.kind == "mark")

@@ -367,12 +367,11 @@ class Mind:
                 base = tuple(one for one in base if not isinstance(one, Extreme))
             seen = {(type(one), getattr(one, "value", None)) for one in base if not isinstance(one, Extreme)}
             constraints = (*base, *(one for one in phrase.constraints if (type(one), getattr(one, "value", None)) not in seen))
-        if phrase.summaries & {"count", "sum", "mean"} and not any(isinstance(one, Extreme) for one in phrase.constraints):
-            constraints = tuple(one for one in constraints if not isinstance(one, Extreme))
         around = residual(clause) if clause else {}
         return Wish(
             words=goal.words, around=merge(around, {word: 0.6 for word in residual(phrase)}), head=clause.head if clause else {},
-            kind=goal.kind, numeric=goal.numeric, constraints=constraints, own=phrase.summaries,
+            kind=goal.kind, numeric=goal.numeric, constraints=constraints,
+            ranked=any(isinstance(one, Extreme) for one in phrase.constraints), own=phrase.summaries,
             summaries=clause.summaries if clause else frozenset(),
         ), clause
 
@@ -493,8 +492,9 @@ class Mind:
     def _first(self, wish: Wish, goal: Goal | None = None, clause: Clause | None = None) -> Thinking:
         """The value of the likeliest reading that leads to one."""
         zero: Json = None
+        dead: list[Reading] = []
         for _ in range(_TRIES):
-            found = readings(wish, self.planner)
+            found = [one for one in readings(wish, self.planner) if one.query not in [other.query for other in dead]]
             seen = self._seen(wish, goal, clause) if goal is not None else []
             if seen and (not found or seen[0][0] >= found[0].score):
                 return seen[0][1]
@@ -505,9 +505,10 @@ class Mind:
                 value = yield from self._take(reading, wish)
             except SetbackError as setback:
                 fresh = set(setback.blame) - self.places.banned
-                if not fresh:
-                    return seen[0][1] if seen else zero
-                self.places.ban(fresh)
+                if fresh:
+                    self.places.ban(fresh)
+                else:
+                    dead.append(reading)
                 continue
             if value not in (None, [], 0) or (value == 0 and not reading.query.blame):
                 return value
@@ -545,7 +546,7 @@ class Mind:
         if place is not None and place.detail is not None:
             rows = yield from self.runner.detailed(rows[:1] if reading.mode == "value" else rows, place.detail)
         if len(rows) == 1 or (rows and reading.mode == "value"):
-            self.runner.note(query.tool, rows[0])
+            self.runner.note(query.tool, rows[0], frozenset(name for name, _, _ in query.blames()))
         values = [value for value in (value_at(row, place) for row in rows) if value is not None]
         if reading.mode == "list":
             return list(dict.fromkeys(value if not isinstance(value, list) else text_of(value) for value in values))

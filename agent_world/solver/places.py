@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent_world.environments.model import Json
 from agent_world.solver.index import Bag, Field, IndexedTool, Link, Parameter, Toolbox, merge
-from agent_world.solver.lexicon import fold, stem
+from agent_world.solver.lexicon import fold, split_words, stem
 from agent_world.solver.mentions import looks_like_code
 from agent_world.solver.query import Blame, Place
 from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
@@ -24,6 +24,8 @@ _PEOPLE = frozenset(map(stem, (
     "reader", "holder", "assignee", "worker", "borrower", "buyer", "client", "user", "reviewer")))
 _CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
 _NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
+_DOWNWARD = {"highest", "largest", "descending", "desc", "most", "high", "biggest", "greatest", "longest", "newest", "latest"}
+_UPWARD = {"lowest", "smallest", "ascending", "asc", "least", "low", "fewest", "shortest", "oldest", "earliest"}
 _REACHED = 3  # places kept of a tool that feeds another one
 
 
@@ -41,13 +43,27 @@ class Feed(NamedTuple):
     inner: Slot
 
 
+class Sort(NamedTuple):
+    """The constraint is a superlative that a parameter can sort by: the first rows are the answer."""
+
+    parameter: Parameter
+    value: Json
+    place: Place
+
+
+class Known(NamedTuple):
+    """The constraint found earlier what is now given to a parameter; it needs no place of its own."""
+
+    parameter: Parameter
+
+
 class Select(NamedTuple):
     """The constraint filters rows by the value at a place, or orders them."""
 
     place: Place
 
 
-Slot = Give | Feed | Select
+Slot = Give | Feed | Sort | Known | Select
 
 
 @dataclass(slots=True)
@@ -88,6 +104,8 @@ class Places:
             score = self.fit(constraint, parameter, tool)
             if score is not None:
                 yield score, Give(parameter)
+            if isinstance(constraint, Extreme) and parameter.role == "order":
+                yield from self._sorts(constraint, parameter, tool)
             if tool.writes and parameter.role == "text" and not (_CODED | _ID) & set(parameter.words):
                 continue
             if depth + 1 < DEPTH and not isinstance(constraint, Compare) or depth == 0:
@@ -101,6 +119,18 @@ class Places:
                         yield 0.8 * score + 0.15 * near + 0.3 * (link.strength - 1) + 0.02, Feed(parameter, link, inner)
         if not tool.writes:
             yield from self._rows(constraint, tool)
+
+    def _sorts(self, constraint: Extreme, parameter: Parameter, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
+        """Sorting parameters that choose between the largest and the smallest first."""
+        up = next((value for value in parameter.enum if set(split_words(str(value))) & _DOWNWARD), None)
+        down = next((value for value in parameter.enum if set(split_words(str(value))) & _UPWARD), None)
+        if up is None or down is None:
+            return
+        for one in tool.fields:
+            score = self.fit_field(constraint, one, tool) if one.item else None
+            if score is not None and set(one.names) <= set(tool.words):
+                more = agrees(self.box, constraint, one.words) if constraint.degrees else constraint.more
+                yield score + 0.2, Sort(parameter, up if more else down, Place(field=one))
 
     def _rows(self, constraint: Constraint, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
         """Where `constraint` could select among the rows that `tool` gives."""
@@ -129,7 +159,14 @@ class Places:
         near = self.box.touch(constraint.context, merge(parameter.words, {w: 0.5 * v for w, v in tool.nouns.items()}))
         value, role = constraint.value, parameter.role
         if parameter.enum:
-            return 1.0 + 0.3 * near if any(same_text(one, value) for one in parameter.enum) else None
+            own = self.box.touch(constraint.context, parameter.words)
+            if not any(same_text(one, value) for one in parameter.enum):
+                return None
+            if constraint.kind == "number":
+                return 0.5 + 0.7 * own if own > 0.3 else None
+            return 1.0 + 0.3 * own
+        if fold(str(value)) in parameter.examples:
+            return 1.1 + 0.3 * near
         if constraint.kind == "value":
             own = self.box.touch(constraint.context, parameter.words)
             return {"text": 0.25 + 0.4 * own, "search": 0.1 + 0.2 * own}.get(role)
@@ -186,10 +223,11 @@ class Places:
         if one.enum and not any(same_text(value, constraint.value) for value in one.enum):
             return None
         if constraint.kind == "name" and not _DATES & set(one.names):
+            paged = 0.1 if tool.pages else 0.0
             if LABELS & set(one.names):
                 near = max(near, self.box.touch(constraint.context, tool.nouns))
-                return 0.35 + 0.4 * near
-            return 0.05 + 0.65 * near
+                return 0.35 + 0.4 * near - paged
+            return 0.05 + 0.65 * near - paged if near > 0.3 else None
         return 0.15 + 0.6 * near if constraint.kind == "date" and _DATES & set(one.words) else None
 
     def _fit_limit(self, constraint: Compare, parameter: Parameter) -> float | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from agent_world.environments.model import Json
 from agent_world.solver.index import Field, IndexedTool, Link, Parameter, Toolbox
-from agent_world.solver.places import DEPTH, LABELS, Feed, Give, Places, Select, Slot, agrees, as_number, same_text
+from agent_world.solver.places import DEPTH, LABELS, Feed, Give, Known, Places, Select, Slot, Sort, agrees, as_number, same_text
 from agent_world.solver.query import Blame, Keep, Order, Place, Query
 from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
 
 _BEAM = 8
+_EXPLAINED = 1.0  # worth of a name that has led to what is given now
 _TRIED = 6  # places tried for a constraint
 
 
@@ -45,8 +46,18 @@ class Chance:
         return self.drawn[key]
 
 
-Recall = Callable[[IndexedTool, Parameter], Json]
+Recall = Callable[[IndexedTool, Parameter], "Fact | None"]
 """Gives what is known from before for a parameter, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A value that was seen or used: in which tool's result, under which name, and the names that led to it."""
+
+    tool: str
+    name: str
+    value: Json
+    origin: frozenset[str] = frozenset()
 
 
 def weight_of(constraint: Constraint) -> float:
@@ -101,6 +112,10 @@ class Planner:
         found = [(score + self.chance(tool.name, constraint.at, slot_key(slot)), slot)
                  for score, slot in self.places.slots(constraint, tool, depth)[: 2 * _TRIED]
                  if spread is None or getattr(slot, "parameter", None) is not spread]
+        for parameter in tool.required if isinstance(constraint, Mention) else ():
+            fact = self._known(tool, parameter)
+            if fact is not None and constraint.text in fact.origin:
+                found.append((_EXPLAINED, Known(parameter)))
         return sorted(found, key=lambda pair: -pair[0])[:_TRIED]
 
     def _assembled(self, tool: IndexedTool, constraints: Sequence[Constraint], slots: Sequence[Slot | None], depth: int,
@@ -120,8 +135,14 @@ class Planner:
             if isinstance(slot, Feed):
                 feeds.setdefault(slot.parameter.name, (slot.link, []))[1].append(constraint)
                 continue
+            if isinstance(slot, Known):
+                score += _EXPLAINED
+                continue
             score += self._worth(constraint, tool, depth, slot)
-            if isinstance(slot, Give):
+            if isinstance(slot, Sort):
+                given[slot.parameter.name] = slot.value
+                order = Order(place=slot.place, more=self._upward(constraint, slot.place.field), count=constraint.count)
+            elif isinstance(slot, Give):
                 given[slot.parameter.name] = self.value_for(slot.parameter, constraint)
                 if isinstance(constraint, Mention):
                     blame.append((constraint.text, tool.name, slot.parameter.name))
@@ -150,7 +171,7 @@ class Planner:
                 continue
             known = self._known(tool, parameter)
             if known is not None:
-                given[parameter.name] = known
+                given[parameter.name] = known.value
                 score += 0.3
                 continue
             filled = self._unfed(tool, parameter, depth)
@@ -163,14 +184,14 @@ class Planner:
                 spreads[parameter.name] = filled
                 score -= 0.5
         query = Query(tool=tool, given=given, fed=fed, spread=spreads, keeps=tuple(keeps), order=order, wanted=tuple(wanted),
-                      blame=tuple(blame))
+                      blame=tuple(blame), sorted=any(isinstance(slot, Sort) for slot in slots))
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
 
     def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot) -> float:
         score = next(score for score, one in self.places.slots(constraint, tool, depth) if one is slot)
         return score + self.chance(tool.name, constraint.at, slot_key(slot))
 
-    def _known(self, tool: IndexedTool, parameter: Parameter) -> Json:
+    def _known(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
         return None if parameter.role == "number" else self.recall(tool, parameter)
 
     def value_for(self, parameter: Parameter, constraint: Constraint) -> Json:
@@ -235,13 +256,17 @@ def slot_key(slot: Slot) -> tuple:
     """What tells a place from others, for noise and for conflicts."""
     if isinstance(slot, Give):
         return "give", slot.parameter.name
+    if isinstance(slot, Sort):
+        return "sort", slot.parameter.name, slot.place.field.name
+    if isinstance(slot, Known):
+        return "known", slot.parameter.name
     if isinstance(slot, Feed):
         return "feed", slot.parameter.name, slot.link.tool.name, slot.link.field.name, slot_key(slot.inner)
     return "select", slot.place.field.name, slot.place.detail[0].name if slot.place.detail else ""
 
 
 def _filled(slots: Sequence[Slot | None]) -> set[str]:
-    return {slot.parameter.name for slot in slots if isinstance(slot, Give | Feed)}
+    return {slot.parameter.name for slot in slots if isinstance(slot, Give | Feed | Known)}
 
 
 def _free(slot: Slot, taken: Sequence[Slot | None]) -> bool:
@@ -258,7 +283,9 @@ def _free(slot: Slot, taken: Sequence[Slot | None]) -> bool:
             if slot_key(slot) == slot_key(other):
                 return False
         elif slot.parameter is other.parameter:
-            if isinstance(slot, Give) or isinstance(other, Give) or slot.link is not other.link:
+            if isinstance(slot, Known) and isinstance(other, Known):
+                continue
+            if not isinstance(slot, Feed) or not isinstance(other, Feed) or slot.link is not other.link:
                 return False
             if not _free(slot.inner, (other.inner,)):
                 return False

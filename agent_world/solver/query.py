@@ -48,7 +48,7 @@ class Order:
 class Query:
     """One way to get rows: call `tool` with `given` values and with what the `fed` queries find.
 
-    `spread` are parameters that run over several values. `wanted` are names that a row should carry exactly.
+    `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks for. `wanted` are names that a row should carry exactly.
     """
 
     tool: IndexedTool
@@ -57,6 +57,7 @@ class Query:
     spread: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
     keeps: tuple[Keep, ...] = ()
     order: Order | None = None
+    sorted: bool = False
     wanted: tuple[str, ...] = ()
     blame: tuple[Blame, ...] = ()
 

@@ -186,9 +186,10 @@ def _whole_names(tokens: list[Token]) -> list[Token]:
 
 
 def _sentences(tokens: Sequence[Token]) -> list[list[Token]]:
-    sentences, current = [], []
-    for token in tokens:
-        if token.kind == "mark" and token.text in ".?!;:":
+    sentences: list[list[Token]] = []
+    current: list[Token] = []
+    for at, token in enumerate(tokens):
+        if token.kind == "mark" and token.text in ".?!;:" and not _runs_on(tokens, at):
             if token.text == "?" and current:
                 current.append(token)
             if current:
@@ -197,6 +198,11 @@ def _sentences(tokens: Sequence[Token]) -> list[list[Token]]:
         else:
             current.append(token)
     return [*sentences, current] if current else sentences
+
+
+def _runs_on(tokens: Sequence[Token], at: int) -> bool:
+    """A full stop before a small letter ends an abbreviation, not a sentence."""
+    return tokens[at].text == "." and at + 1 < len(tokens) and tokens[at + 1].text[:1].islower()
 
 
 def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, list[Token]]]:
@@ -443,6 +449,8 @@ def _extremes(tokens: Sequence[Token], used: set[int]) -> list[Extreme]:
             adjective = words.superlatives[low]
             degrees = words.degrees.get(adjective, ())
             more = low not in ("lowest", "smallest", "least", "shortest")
+        elif low.endswith("most") and low[:-4] in words.degrees:
+            degrees = words.degrees[low[:-4]]
         elif low.endswith("est") and len(low) > 5 and stem(low) not in words.sets and low[:-3] in words.degrees:
             degrees = words.degrees[low[:-3]]
         else:
@@ -470,9 +478,11 @@ def _comparative(tokens: Sequence[Token], used: set[int]) -> Extreme | None:
         if at in used or any(one.low == "than" for one in following) and any(one.kind == "number" for one in tokens[at + 1 : at + 4]):
             continue
         if token.low in ("more", "fewer", "less", "higher", "lower", "greater", "larger", "smaller") or (
-            token.low in words.comparatives and token.low not in ("further",)):
+            token.low in words.comparatives):
             adjective = words.comparatives.get(token.low)
             degrees = words.degrees.get(adjective, ()) if adjective else ()
+            if token.low in ("further", "farther") and following and following[0].low in words.degrees:
+                degrees = words.degrees[following[0].low]
             if token.low in ("more", "less") and following and following[0].low in words.degrees:
                 degrees = words.degrees[following[0].low]
                 if token.low == "less":

@@ -11,6 +11,7 @@ from agent_world.identity import canonical_json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.index import IndexedTool, Parameter, Toolbox
 from agent_world.solver.lexicon import fold
+from agent_world.solver.plan import Fact
 from agent_world.solver.query import Blame, Detail, Keep, Place, Query
 
 Row = dict[str, Json]
@@ -28,15 +29,6 @@ class SetbackError(Exception):
 
 class SpentError(Exception):
     """No calls are left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """A value that was seen or used, and what it is."""
-
-    tool: str
-    name: str
-    value: Json
 
 
 @dataclass(slots=True)
@@ -73,7 +65,7 @@ class Runner:
             SetbackError: a needed row was not found, or the environment refused.
         """
         rows: list[Row] = []
-        limit = None if query.keeps or query.order or query.wanted else only
+        limit = None if query.keeps or query.wanted else query.order.count if query.sorted else None if query.order else only
         refusal: SetbackError | None = None
         for arguments in (yield from self._arguments(query)):
             try:
@@ -105,6 +97,8 @@ class Runner:
     def detailed(self, rows: list[Row], detail: Detail) -> Generator[Step, Observation, list[Row]]:
         """The rows with what `detail` tells about each."""
         tool, parameter, given = detail
+        if len(rows) > self.budget:
+            raise SetbackError((), "too_many", f"{len(rows)} rows to look at one by one")
         result = []
         for row in rows:
             if row.get(given.name) is None:
@@ -114,22 +108,20 @@ class Runner:
                 result.append({**row, detail_key(detail): dict(observation.value)})
         return result
 
-    def note(self, tool: IndexedTool, row: Mapping[str, Json]) -> None:
-        """Remembers the values of a row that was singled out."""
+    def note(self, tool: IndexedTool, row: Mapping[str, Json], origin: frozenset[str] = frozenset()) -> None:
+        """Remembers the values of a row that was singled out by the names in `origin`."""
         for name, value in row.items():
-            if isinstance(value, Mapping):
-                inner = name.split("(")[0] or tool.name
-                self.facts += [Fact(tool=inner, name=key, value=one) for key, one in value.items() if not _nested(one)]
-            elif not _nested(value) and value is not None:
-                self.facts.append(Fact(tool=tool.name, name=name, value=value))
+            values = value.items() if isinstance(value, Mapping) else [(name, value)]
+            source = (name.split("(")[0] or tool.name) if isinstance(value, Mapping) else tool.name
+            self.facts += [Fact(tool=source, name=key, value=one, origin=origin) for key, one in values if _scalar(one)]
 
-    def recall(self, tool: IndexedTool, parameter: Parameter) -> Json:
+    def recall(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
         """The last value seen that `parameter` can take."""
         links = {(link.tool.name, link.field.name): link.strength for link in self.box.links.get((tool.name, parameter.name), ())}
         generic = parameter.name in ("id", "name", "code", "title", "text", "query", "page")
         for fact in reversed(self.facts):
             if (fact.tool, fact.name) in links or (fact.name == parameter.name and not generic):
-                return fact.value
+                return fact
         return None
 
     def _arguments(self, query: Query) -> Generator[Step, Observation, list[dict[str, Json]]]:
@@ -142,7 +134,7 @@ class Runner:
             if not values:
                 raise SetbackError(inner.blame, "nothing_found", f"{inner.tool.name} found nothing")
             if len(rows) == 1:
-                self.note(inner.tool, rows[0])
+                self.note(inner.tool, rows[0], frozenset(name for name, _, _ in inner.blames()))
             choices.append([(name, value) for value in values])
         return [dict(pairs) for pairs in itertools.product(*choices)]
 
@@ -159,6 +151,8 @@ class Runner:
             return [{GIVEN: arguments, **beside}]
         found = list(value[items])
         pages = value.get("pages", 1)
+        if limit is None and isinstance(pages, int) and pages > max(6, self.budget // 2):
+            raise SetbackError((), "too_many", f"{pages} pages")
         for page in range(2, pages + 1 if isinstance(pages, int) and query.tool.pages else 0):
             if limit is not None and len(found) >= limit:
                 break
