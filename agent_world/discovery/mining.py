@@ -1,0 +1,135 @@
+"""Mining `G`: search the corpus for a theme, read what comes back, judge it, and structure the best into `D`.
+
+Which data a theme gets is decided here, by evidence, for every theme in the same way (method.md 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agent_world.codec import encode
+from agent_world.discovery.corpus import Corpus
+from agent_world.discovery.keys import Keys, Link
+from agent_world.discovery.model import Mined, RawTable, Rejected, Theme, environment_key
+from agent_world.discovery.normalise import split_wide
+from agent_world.discovery.references import find_references
+from agent_world.discovery.relevance import Evidence
+from agent_world.discovery.richness import richness
+from agent_world.discovery.selection import most_linked
+from agent_world.discovery.structure import MAX_ROWS, assemble, build
+from agent_world.discovery.sampling import sample
+from agent_world.discovery.text import stems
+from agent_world.discovery.themes.documents import theme_text
+from agent_world.discovery.words import expanded
+from agent_world.environments.model import SQLITE_FILE
+from agent_world.identity import VersionId, content_hash, version_id
+
+MIN_SCORE = 0.27
+MIN_ANCHORS = 3
+FEW_ANCHORS_SCORE = 0.40
+MIN_ANSWER = 0.12
+MIN_TABLES = 2
+MAX_BYTES = 2_000_000
+_SEARCHED = 40
+_TRIED = 4
+_WIDE_BELOW = 3
+
+
+def mine(theme: Theme, corpus: Corpus, *, theme_version: VersionId | None = None) -> Mined | Rejected:
+    """The database that search finds for a theme, or why there is none."""
+    candidates = find_data(theme, corpus)
+    facts = [candidate.facts() for candidate in candidates[:_TRIED]]
+    if not candidates:
+        return Rejected(reason="no_data", evidence={"candidates": []})
+    convincing = [candidate for candidate in candidates[:_TRIED] if is_convincing(candidate)]
+    if not convincing:
+        return Rejected(reason="weak_evidence", evidence={"candidates": facts, "rule": rule()})
+    version = theme_version or version_id(environment_key(theme), content_hash("theme", encode(theme)))
+    for candidate in convincing:
+        tables, keys = choose_tables(theme, candidate, corpus)
+        if len(tables) < MIN_TABLES:
+            continue
+        database, files = _database(theme, version, tables, keys)
+        evidence = {"decided_on": candidate.facts(), "candidates": facts, "rule": rule()}
+        return Mined(database=database, files=files, evidence=evidence)
+    return Rejected(reason="too_few_tables", evidence={"candidates": facts, "rule": rule()})
+
+
+def find_data(theme: Theme, corpus: Corpus) -> list[Evidence]:
+    """Candidate documents for a theme, judged, best first: full-text search proposes, anchors decide."""
+    text = theme_text(theme.title, theme.description, theme.nouns, theme.verbs, theme.tools)
+    return find_data_for(theme.title, text, corpus)
+
+
+def find_data_for(title: str, text: str, corpus: Corpus) -> list[Evidence]:
+    """`find_data` for a title and a text."""
+    terms = corpus.background.terms(title, text)
+    hits = corpus.search(terms, _SEARCHED, kind="tables")
+    return corpus.relevance.judge(title, text, [hit.document for hit in hits])
+
+
+def is_convincing(evidence: Evidence) -> bool:
+    """Whether the evidence is enough to give this data to the theme."""
+    enough = evidence.score >= (MIN_SCORE if len(evidence.anchors) >= MIN_ANCHORS else FEW_ANCHORS_SCORE)
+    return enough and evidence.answer >= MIN_ANSWER
+
+
+def rule() -> dict[str, Any]:
+    """The thresholds that decide, for the record."""
+    return {"min_score": MIN_SCORE, "min_anchors": MIN_ANCHORS, "few_anchors_score": FEW_ANCHORS_SCORE,
+            "min_answer": MIN_ANSWER, "min_tables": MIN_TABLES}
+
+
+def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[list[RawTable], Keys]:
+    """The tables of a document that belong into `D`: the linked ones the theme speaks of most.
+
+    A document with hardly any links is taken apart where its columns depend on each other, and joined with what its
+    values refer to elsewhere.
+    """
+    document = candidate.document
+    tables, keys = corpus.tables(document.document_id), corpus.keys(document.document_id)
+    chosen = most_linked(tables, keys, relevance=_table_relevance(theme, tables))
+    names = {table.name for table in chosen}
+    keys = Keys(primary={name: key for name, key in keys.primary.items() if name in names},
+                links=tuple(link for link in keys.links if link.child in names and link.parent in names))
+    if len(chosen) < _WIDE_BELOW:
+        for table in list(chosen):
+            parts, keys = split_wide(table, keys)
+            chosen = [*[other for other in chosen if other.name != table.name], *parts]
+    if len(chosen) < MIN_TABLES:
+        for found in find_references(chosen, corpus)[:1]:
+            chosen, keys = join(chosen, keys, found.table, found.link)
+    return chosen, keys
+
+
+def join(tables: Sequence[RawTable], keys: Keys, parent: RawTable, link: Link) -> tuple[list[RawTable], Keys]:
+    """The tables with one more that a column of theirs refers to."""
+    from dataclasses import replace
+
+    name = parent.name if parent.name not in {table.name for table in tables} else f"{parent.name} reference"
+    return [*tables, replace(parent, name=name, declared_key=(), declared_links=())], Keys(
+        primary={**keys.primary, name: link.parent_column}, links=(*keys.links, replace(link, parent=name)))
+
+
+def _table_relevance(theme: Theme, tables: Sequence[RawTable]) -> dict[str, float]:
+    """How much of what each table is called, or holds, the theme talks about."""
+    spoken = set(stems(" ".join((theme.title, theme.description, *theme.nouns))))
+    found = {}
+    for table in tables:
+        name = set(stems(" ".join((table.name, *expanded(table.name)))))
+        columns = set(stems(" ".join(" ".join(expanded(column)) for column in table.header)))
+        found[table.name] = (2.0 * len(name & spoken) / (len(name) or 1)
+                             + 1.0 * len(columns & spoken) / (len(columns) or 1))
+    return found
+
+
+def _database(theme: Theme, version: VersionId, tables: Sequence[RawTable], keys: Keys):
+    """`D` within its size: fewer rows of each table until the file fits."""
+    rows = MAX_ROWS
+    while True:
+        built = build(sample(tables, keys.links, rows), keys.primary, keys.links)
+        database, files = assemble(built, database_id=environment_key(theme), theme=version, richness=richness(built, ()))
+        if len(files[SQLITE_FILE]) <= MAX_BYTES or rows <= 200:
+            return database, files
+        rows = rows * 2 // 3
