@@ -13,11 +13,8 @@ from lake_schemas import EVENTS, TableSpec
 if TYPE_CHECKING:
     import duckdb
 
-_PHYSICAL = ("commit_version", "position")  # where an event lies in this lake, as against what it says
-
-
 class BatchDigest(NamedTuple):
-    """What one batch says, wherever it lies."""
+    """What one batch says, wherever it lies and whenever it was committed."""
 
     batch: str
     events: int
@@ -39,7 +36,7 @@ def table_digest(spec: TableSpec, table: pa.Table, *, volatile: bool) -> Digest:
 
 def batch_digests(events: pa.Table) -> list[BatchDigest]:
     """A digest of each batch, in the order of the events."""
-    names = [column.name for column in EVENTS.all_columns if column.name not in _PHYSICAL]
+    names = [column.name for column in EVENTS.all_columns if not column.volatile]
     rows = _query(
         f"""
         SELECT batch, count(*) AS events, sha256(string_agg(digest, '' ORDER BY place)) AS sha256

@@ -106,6 +106,17 @@ class DivergedError(LakeError):
         )
 
 
+class ConflictError(LakeError):
+    """A snapshot brings a batch that the lake at `uri` has already, with other content."""
+
+    def __init__(self, uri: str, batch: str) -> None:
+        super().__init__(uri, batch)
+        self.uri, self.batch = uri, batch
+
+    def __str__(self) -> str:
+        return f"{self.uri} has batch {self.batch[:12]} already, with other content; import into an empty lake"
+
+
 class LakeBusyError(LakeError):
     """Somebody else holds what is needed exclusively."""
 

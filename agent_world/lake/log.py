@@ -11,10 +11,10 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -132,12 +132,6 @@ class EventLog:
                 self._recent[version] = self._load(version - 1, version) if events is None else events
             return self._recent[version]
 
-    def commits(self) -> Iterator[Mapping[str, Any]]:
-        """Live data files with size, for maintenance and snapshots."""
-        with self._lock:
-            actions = pa.table(self._open().get_add_actions(flatten=True))
-            yield from actions.select(["path", "size_bytes"]).to_pylist()
-
     def handle(self, version: int | None = None) -> DeltaTable:
         """A fresh Delta handle, at `version` when given."""
         return DeltaTable(self._storage.table_uri(FOLDER), version=version, storage_options=self._storage.options)
@@ -241,12 +235,25 @@ class EventLog:
             parts = pa.concat_tables([chunk.events for chunk in self._chunks]).combine_chunks()
             self._chunks = [_Chunk(self._chunks[0].after, version, parts)]
 
+    def _damage(self, table: DeltaTable) -> DamagedError | None:
+        """The first data file that is missing or cannot be read."""
+        for path in pa.table(table.get_add_actions()).column("path").to_pylist():
+            key = f"{FOLDER}/{unquote(path)}"
+            try:
+                pq.read_table(BytesIO(self._storage.read(key)))
+            except FileNotFoundError:
+                return DamagedError(key, "the file is missing")
+            except (OSError, pa.ArrowException) as error:
+                return DamagedError(key, f"it cannot be read ({str(error).splitlines()[0]})")
+        return None
+
     def _load(self, after: int, through: int) -> pa.Table:
         place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
+        table = self.handle()
         try:
-            events = self.handle().to_pyarrow_dataset().to_table(filter=place)
-        except FileNotFoundError as error:
-            raise DamagedError(f"{self._storage.uri}/{FOLDER}", f"a data file is missing ({error})") from error
+            events = table.to_pyarrow_dataset().to_table(filter=place)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damage(table) or error from error
         return events.cast(SCHEMA).sort_by([("commit_version", "ascending"), ("position", "ascending")])
 
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.lake.blobs import Place, read_place
 from agent_world.lake.digest import batch_digests, table_digest
-from agent_world.lake.errors import DamagedError, LakeError, NotFoundError, near
+from agent_world.lake.errors import ConflictError, DamagedError, NotFoundError, near
 from agent_world.lake.log import FOLDER
+from agent_world.lake.rows import having
 from lake_schemas import TABLES
 
 if TYPE_CHECKING:
@@ -75,15 +76,16 @@ def verify(lake: Lake, snapshot: str) -> list[Problem]:
         NotFoundError: this lake has no such snapshot.
     """
     fresh = type(lake)(lake.storage)  # what was read before is not what lies there now
-    manifest = manifest_of(fresh, snapshot)
-    problems = [*_check_files(fresh, manifest)]
+    problems: list[Problem] = []
     try:
+        manifest = manifest_of(fresh, snapshot)
+        problems += _check_files(fresh, manifest)
         view = fresh.at(sha256(canonical_json(manifest)))
         problems += _check_batches(view, manifest)
         problems += _check_tables(view, manifest)
         problems += _check_blobs(fresh, view, manifest)
-    except (LakeError, OSError, pa.ArrowException) as error:
-        problems.append(Problem("events", str(error)))
+    except DamagedError as error:
+        problems.append(Problem(error.what, error.why))
     return problems
 
 
@@ -120,6 +122,7 @@ def take(lake: Lake, source: Lake, snapshot: str) -> Digest:
 
     Raises:
         NotFoundError: no such snapshot. DamagedError: something it pins is damaged.
+        ConflictError: `lake` has a batch of the same name with other content.
     """
     problems = verify(source, snapshot)
     if problems:
@@ -130,12 +133,21 @@ def take(lake: Lake, source: Lake, snapshot: str) -> Digest:
     view = source.at(exact)
     with lake.begin("import", exact, derivation=exact) as batch:
         if not batch.done:
+            _check_conflicts(lake, manifest)
             for pack in sorted(set(view.table("blobs").column("pack").to_pylist())):
                 if not lake.storage.exists(pack):
                     lake.storage.write(pack, source.storage.read(pack))
             batch.bring(view.table("events"))
             _record(batch, exact, manifest["events_version"], data)
     return exact
+
+
+def _check_conflicts(lake: Lake, manifest: dict[str, Any]) -> None:
+    pinned = {batch["batch"]: batch["sha256"] for batch in manifest["batches"]}
+    mine = having(lake.table("events"), batch=list(pinned))
+    for found in batch_digests(mine):
+        if found.sha256 != pinned[found.batch]:
+            raise ConflictError(lake.uri, found.batch)
 
 
 def _record(batch: Batch, snapshot: Digest, version: int, manifest: bytes) -> None:
