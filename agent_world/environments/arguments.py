@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,10 @@ _validators: OrderedDict[int, tuple[Mapping[str, Json], Validator]] = OrderedDic
 
 def complaint(schema: Mapping[str, Json], arguments: Any) -> str | None:
     """What is wrong with `arguments`, in one sentence for the caller; None when they are valid."""
+    try:
+        json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"the arguments have no JSON form ({error})"
     error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(arguments))
     if error is None:
         return None

@@ -20,6 +20,7 @@ CHANNEL = 3
 _READ_BYTES = 1 << 16
 _MESSAGE_CHARACTERS = 400
 _STDOUT_CHARACTERS = 1 << 16
+_RESULT_CHARACTERS = 1 << 20
 _ALL_DESCRIPTORS = 1 << 20
 
 Json = Any
@@ -100,6 +101,8 @@ class Tools:
             if not isinstance(value, dict):
                 raise TypeError(f"the tool returned {type(value).__name__}, not an object")
             reply = json.dumps({"n": request["n"], "ok": value}, allow_nan=False)
+            if len(reply) > _RESULT_CHARACTERS:
+                raise ValueError(f"the result has {len(reply)} characters, at most {_RESULT_CHARACTERS} are allowed")
             wrote = db.total_changes != changes or bool(self.documents.pending)
             if wrote and not request["writes"]:
                 raise PermissionError("the tool is declared read-only, but it changed the state")
