@@ -1,0 +1,179 @@
+"""What the report says, as plain rows read from the lake; the page and the command line show the same."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_world.arena.evaluation import Interval, paired_difference, pass_rate
+
+if TYPE_CHECKING:
+    from agent_world.world import World
+
+Rows = list[dict[str, Any]]
+
+COMPARED = (("sft", "pi0"), ("pi0", "pi1"), ("pi1", "pi2"), ("pi0", "pi2"), ("control2", "pi2"))
+"""Pairs of points whose difference the report states, where both were measured."""
+
+
+def points(world: World) -> list[str]:
+    """The evaluated points in the order they were measured."""
+    return list(dict.fromkeys(row["point"] for row in world.read("evaluations", columns=["point"])))
+
+
+def rounds_table(world: World) -> Rows:
+    """One row a point: pass rates on the held-out set, greedy and sampled, with 95 % intervals over tasks."""
+    evaluations = world.read("evaluations")
+    weak = weak_environments(world)
+    rows = []
+    for point in points(world):
+        own = [row for row in evaluations if row["point"] == point]
+        sampled = [row for row in own if row["mode"] == "sampled"]
+        rows.append(
+            {
+                "point": point,
+                "greedy": _shown(pass_rate([row for row in own if row["mode"] == "greedy"])),
+                "sampled": _shown(pass_rate(sampled)),
+                "graph tasks": _shown(pass_rate([row for row in sampled if row["kind"] == "graph"])),
+                "program tasks": _shown(pass_rate([row for row in sampled if row["kind"] == "program"])),
+                "weak environments": _shown(pass_rate([row for row in sampled if row["environment"] in weak])),
+                "tasks": len({row["task"] for row in own}),
+            }
+        )
+    return rows
+
+
+def differences_table(world: World) -> Rows:
+    """The paired differences of sampled pass rates between points, on all tasks and on the weak environments."""
+    sampled = [row for row in world.read("evaluations") if row["mode"] == "sampled"]
+    weak = weak_environments(world)
+    rows = []
+    for before, after in COMPARED:
+        for name, chosen in (("all", None), ("weak", weak)):
+            pair = [
+                [r for r in sampled if r["point"] == point and (chosen is None or r["environment"] in chosen)]
+                for point in (after, before)
+            ]
+            found = paired_difference(*pair) if all(pair) else None
+            if found:
+                rows.append(
+                    {
+                        "from": before, "to": after, "environments": name, "difference": _shown(found),
+                        "tasks": found.tasks, "beyond its interval": found.excludes_zero,
+                    }
+                )  # fmt: skip
+    return rows
+
+
+def weak_environments(world: World) -> set[str]:
+    """Every environment that some round found weak."""
+    return {weakness["environment"] for row in world.read("diagnoses") for weakness in row["weak"]}
+
+
+def environments_table(world: World) -> Rows:
+    """One row an environment: where it comes from, what it holds, how many tasks it gave."""
+    themes = {row["version_id"]: row for row in world.read("themes")}
+    databases = {row["version_id"]: row for row in world.read("databases")}
+    tasks = Counter(row["partition"] for row in world.read("tasks", where={"accepted": True}))
+    rows = []
+    for row in world.read("environments", where={"state": "created"}):
+        theme, database = themes[row["theme"]], databases[row["database_version"]]
+        rows.append(
+            {
+                "environment": row["environment_id"],
+                "title": row["title"],
+                "source": theme["source"],
+                "data": theme["matched_source"],
+                "category": row["category"],
+                "tables": row["tables"],
+                "rows": sum(table["rows"] for table in database["tables"]),
+                "documents": len(database["documents"]),
+                "tools": row["tools"],
+                "writing": row["writing_tools"],
+                "tasks": tasks[row["environment_id"]],
+            }
+        )
+    return rows
+
+
+def richness_table(world: World) -> Rows:
+    """One row a database version: how each complexification round enriched it."""
+    return [
+        {"environment": row["database_id"], "round": row["round"], **(row["richness"] or {})}
+        for row in world.read("databases")
+        if not any(table["workflow"] for table in row["tables"])
+    ]
+
+
+def flawed_tools_table(world: World) -> Rows:
+    """Kept tools with failing tests, each with what failed."""
+    failing: dict[str, list[str]] = defaultdict(list)
+    for row in world.read("tool_tests", where={"passed": False}):
+        failing[f"{row['partition']}/{row['tool']}"].append(f"{row['name']} ({row['reason']})")
+    return [
+        {"tool": row["tool_id"], "accuracy": row["accuracy"], "failing tests": failing.get(row["tool_id"], [])}
+        for row in world.read("tools", where={"accepted": True})
+        if row["accuracy"] is not None and row["accuracy"] < 1
+    ]
+
+
+def solver_table(world: World) -> Rows:
+    """How many candidates reached the solver, and how many of its five runs were consistent and right."""
+    rows = [row for row in world.read("tasks") if row["solver_passes"] is not None]
+    counts = Counter((row["kind"], row["solver_passes"]) for row in rows)
+    return [
+        {"kind": kind, **{f"{passes} of 5": counts[kind, passes] for passes in range(6)}}
+        for kind in sorted({row["kind"] for row in rows})
+    ]
+
+
+def hard_examples(world: World, count: int = 5) -> Rows:
+    """Tasks that passed every gate but the solver's."""
+    rows = world.read("tasks", where={"tier": "hard"})
+    return [
+        {"environment": row["partition"], "instruction": row["instruction"]}
+        for row in rows[:: max(1, len(rows) // count)][:count]
+    ]
+
+
+def calls_by_kind(world: World) -> dict[str, dict[int, int]]:
+    """Accepted tasks by number of gold calls, reading and writing apart."""
+    found: dict[str, Counter[int]] = {"reading": Counter(), "writing": Counter()}
+    for row in world.read("tasks", where={"accepted": True}):
+        found["writing" if row["state_diff"] else "reading"][row["knobs"]["calls"]] += 1
+    return {kind: dict(counts) for kind, counts in found.items()}
+
+
+def weak_table(world: World) -> Rows:
+    """The weak set of each round with its guideline."""
+    rows = []
+    for diagnosis in world.read("diagnoses"):
+        guidelines = {guideline["environment"]: guideline for guideline in diagnosis["guidelines"]}
+        for weakness in diagnosis["weak"]:
+            guideline = guidelines[weakness["environment"]]
+            rows.append(
+                {
+                    "round": diagnosis["round"],
+                    "environment": weakness["environment"],
+                    "category": weakness["category"],
+                    "pass rate": f"{weakness['pass_rate']:.2f} [{weakness['low']:.2f}, {weakness['high']:.2f}]",
+                    "samples": weakness["samples"],
+                    "failures": [f"{label} {count}" for label, count in weakness["labels"].items()],
+                    "guideline": guideline["text"],
+                }
+            )
+    return rows
+
+
+def curves(world: World, metrics: Sequence[str]) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Training curves: metric to stage to (step, value)."""
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {metric: {} for metric in metrics}
+    for row in world.read("training_metrics"):
+        if row["metric"] in found:
+            found[row["metric"]].setdefault(row["stage"], []).append((row["step"], row["value"]))
+    return {metric: stages for metric, stages in found.items() if stages}
+
+
+def _shown(interval: Interval | None) -> str | None:
+    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]" if interval else None

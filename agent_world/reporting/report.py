@@ -1,0 +1,109 @@
+"""The report of a lake: what was built, what each gate dropped, how the policy fared, round by round."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from agent_world.arena.evaluation import pass_rate
+from agent_world.reporting import figures, plots
+from agent_world.reporting.ladder import failures, ladder
+from agent_world.reporting.page import Page
+
+if TYPE_CHECKING:
+    from agent_world.world import World
+
+_CURVES = ("reward_mean", "entropy", "kl_ref")
+
+
+def write_report(world: World) -> str:
+    """The whole report as one self-contained HTML page."""
+    page = Page("Agent-World", f"Lake {world.uri}, events version {world.events_version()}")
+    _policies(page, world)
+    _arena(page, world)
+    _ladder(page, world)
+    _environments(page, world)
+    _tasks(page, world)
+    _further(page, world)
+    return page.html()
+
+
+def _policies(page: Page, world: World) -> None:
+    page.section("Policies")
+    page.prose(
+        "Pass rates on the held-out set, which no training ever sees. Intervals are 95 %, by bootstrap over tasks; "
+        "sampled rates are the mean of several attempts at temperature 1."
+    )
+    page.table(figures.rounds_table(world))
+    evaluations = world.read("evaluations")
+    if evaluations:
+        series = {}
+        for mode in ("greedy", "sampled"):
+            rates = [
+                (point, pass_rate([r for r in evaluations if r["point"] == point and r["mode"] == mode]))
+                for point in figures.points(world)
+            ]
+            series[mode] = [(point, rate.estimate, rate.low, rate.high) for point, rate in rates if rate]
+        page.figure(plots.pass_rates(series), "Pass rate on the held-out set at each checkpoint")
+    page.table(figures.differences_table(world), "Paired differences of the sampled pass rate, task by task")
+    curves = {metric: stages for metric, stages in figures.curves(world, _CURVES).items()}
+    grpo = {m: {s: p for s, p in stages.items() if "demonstrations" not in s} for m, stages in curves.items()}
+    if any(grpo.values()):
+        page.figure(plots.curves(grpo), "GRPO: mean reward, entropy of the policy, distance from where it started")
+
+
+def _arena(page: Page, world: World) -> None:
+    page.section("Arena and diagnosis")
+    for row in world.read("diagnoses"):
+        page.prose(f"Round {row['round']}: {row['summary']}")
+    page.table(figures.weak_table(world), "The ranked weak set of each round, and what its targeted tasks practise")
+
+
+def _ladder(page: Page, world: World) -> None:
+    page.section("Validity ladder")
+    verdicts = world.read("gate_verdicts")
+    rows = ladder(verdicts)
+    if not rows:
+        page.prose("No gate has run yet.", note=True)
+        return
+    page.figure(plots.ladder(rows), "Candidates and what was kept, gate by gate")
+    page.table(rows)
+    page.table(failures(verdicts), "Real rejections of each gate")
+    page.table(figures.flawed_tools_table(world), "Kept tools that fail some of their tests")
+
+
+def _environments(page: Page, world: World) -> None:
+    page.section("Environments")
+    rows = figures.environments_table(world)
+    page.table(rows)
+    if rows and all(row["category"] for row in rows):
+        page.figure(plots.bars(Counter(row["category"] for row in rows), "environments"), "First-level categories")
+    page.table(figures.richness_table(world), "Richness of each database version")
+    quarantine = world.read("quarantine")
+    page.table(
+        [{k: row[k] for k in ("stage", "item", "reason", "detail")} for row in quarantine[:20]],
+        f"Set aside with their raw bytes: {len(quarantine)} items",
+    )
+
+
+def _tasks(page: Page, world: World) -> None:
+    page.section("Tasks")
+    calls = figures.calls_by_kind(world)
+    if any(calls.values()):
+        page.figure(plots.histogram(calls, "gold calls"), "Accepted tasks by the calls they need")
+    page.table(figures.solver_table(world), "Solver runs that were consistent and right")
+    page.table(figures.hard_examples(world), "Tasks of tier hard: sound, but the solver cannot do them")
+
+
+def _further(page: Page, world: World) -> None:
+    page.section("Look further")
+    lake = f" --lake {world.uri}"
+    page.code(
+        "\n".join(
+            f"agent-world {command}{lake}"
+            for command in (
+                "status", "audit", "task list", "env list", "snapshot create", "replay --verify",
+                'sql "SELECT gate, accepted, count(*) FROM gate_verdicts GROUP BY ALL"', "ui",
+            )
+        )
+    )  # fmt: skip

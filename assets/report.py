@@ -1,0 +1,20 @@
+"""The report of the run: one self-contained page beside the lake."""
+
+import dagster as dg
+
+from agent_world.home import service_home
+from agent_world.reporting.report import write_report
+from assets.resources import LakeResource, TrackerResource
+
+
+@dg.asset(group_name="reporting", kinds={"html"}, deps=["evaluation", "targeted_tasks"])
+def report(lake: LakeResource, tracker: TrackerResource) -> dg.MaterializeResult:
+    """Tables and plots of everything: policies, arena, validity ladder, environments, tasks."""
+    world = lake.open()
+    path = service_home(world.uri) / "report.html"
+    path.write_text(write_report(world), encoding="utf-8")
+    log = tracker.open()
+    run = log.loop_run({}, {"lake": world.uri})
+    log.client.log_artifact(run, str(path))
+    log.finish(run, {"lake/events_version": str(world.events_version())})
+    return dg.MaterializeResult(metadata={"page": dg.MetadataValue.path(str(path))})
