@@ -8,7 +8,8 @@ from typing import Any
 
 GATE_ORDER = (
     "theme", "match", "database", "complexify", "tool", "environment",
-    "rubric", "leak", "evidence", "null", "gold", "wrong_answer", "state", "random", "solver", "trajectory", "checkpoint",
+    "rubric", "leak", "evidence", "null", "gold", "wrong_answer", "state", "random", "solver",
+    "trajectory", "checkpoint",
 )  # fmt: skip
 
 
