@@ -1,0 +1,94 @@
+"""Program tasks: a pattern drawn over one environment, solved by code, executed, and verified by other code (method.md 5b)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from agent_world.environments.model import Json
+from agent_world.environments.state import State
+from agent_world.rollouts.verifier import verify
+from agent_world.tasks.execution import Solved, run_solution
+from agent_world.tasks.graph_tasks import answer_schema, rubric, task_id
+from agent_world.tasks.model import Knobs, Task
+from agent_world.tasks.programs import branch, choose, figures, scan
+from agent_world.tasks.programs.draft import Bench, Draft, verifier
+
+Pattern = Callable[[Bench, random.Random], Draft | None]
+
+READING: Mapping[str, tuple[Pattern, float]] = {
+    "best_of": (choose.best_of, 3.0),
+    "passing": (choose.passing, 1.0),
+    "leading": (figures.leading, 2.0),
+    "scanned": (scan.scanned, 2.0),
+    "looked_into": (scan.looked_into, 1.0),
+}
+"""Patterns that change nothing, with how often each is drawn."""
+
+WRITING: Mapping[str, tuple[Pattern, float]] = {
+    "act_on_best": (choose.act_on_best, 3.0),
+    "if_above": (branch.if_above, 3.0),
+    "if_refused": (branch.if_refused, 2.0),
+    "for_each": (scan.for_each, 2.0),
+}
+"""Patterns that change the state."""
+
+
+def program_task(
+    bench: Bench, *, seed: int, rng: random.Random, writing: bool, wanted: Mapping[str, float] | None = None
+) -> Task | None:
+    """One candidate; None when the pattern finds nothing to draw, or its code does not run or does not verify.
+
+    `wanted` raises the weight of patterns by name.
+    """
+    patterns = WRITING if writing else READING
+    weights = [weight * (wanted or {}).get(name, 1.0) for name, (_, weight) in patterns.items()]
+    pattern = rng.choices([pattern for pattern, _ in patterns.values()], weights)[0]
+    draft = pattern(bench, rng)
+    if draft is None:
+        return None
+    solved = run_solution(bench.environment, draft.solution, seed, bench.sandbox)
+    if isinstance(solved, str) or writing != bool(solved.trace.change):
+        return None
+    task = _task(bench, draft, solved, seed)
+    verified = verify(
+        task, [task.answer], State(bench.environment.files), solved.trace.final, solved.trace.change, bench.sandbox
+    )[0]
+    return None if verified.error or verified.failed else task
+
+
+def _task(bench: Bench, draft: Draft, solved: Solved, seed: int) -> Task:
+    catalogue, calls = bench.catalogue, solved.trace.calls
+    tools = {call.tool: catalogue.environment.tool(call.tool) for call in calls}
+    answer: Mapping[str, Json] = solved.answer
+    schema = answer_schema(draft.fields)
+    return Task(
+        task_id=task_id(catalogue.environment, "program", draft.text, calls),
+        kind="program",
+        environments=(catalogue.environment.version,),
+        instruction=draft.text,
+        answer_schema=schema,
+        answer=answer,
+        plan=calls,
+        shape=tuple(call.tool for call in calls),
+        rubric=rubric(answer, schema, solved.trace.change),
+        state_diff=solved.trace.change,
+        knobs=Knobs(
+            calls=len(calls),
+            distinct_tools=len(tools),
+            weak_share=0.0,
+            independent_share=1.0,
+            branches=draft.branches,
+            loops=draft.loops,
+            tables=len({table for tool in tools.values() for table in tool.tables}),
+            aggregates=draft.aggregates,
+            writes=sum(
+                tools[call.tool].writes and observation.status == "ok"
+                for call, observation in zip(calls, solved.trace.observations, strict=True)
+            ),
+            rewriting=draft.level,
+        ),
+        seed=seed,
+        solution=draft.solution,
+        verifier=verifier(draft, catalogue, solved.trace.change),
+    )
