@@ -87,7 +87,7 @@ class LocalPolicy:
         for index, turn in enumerate(turns):
             feed = self._feed(turn)
             if (self._decoder.length(turn.episode) or 0) + len(feed) + self._max_step > self._decoder.context:
-                steps[index] = Step(kind="malformed", text=CONTEXT_FULL)
+                steps[index] = Step(kind="malformed", text=CONTEXT_FULL, tokens=Tokens(ids=(), logprobs=()))
             else:
                 feeds[index] = feed
         if feeds:

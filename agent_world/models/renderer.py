@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from agent_world.environments.model import Json, PublicTool
-from agent_world.models.compact import NotationError, dump, dump_record, load, load_record
+from agent_world.models.compact import NEXT, NotationError, dump, dump_record, load, load_record, opening
 from agent_world.rollouts.model import Observation, Step, Turn
 
 if TYPE_CHECKING:
@@ -105,23 +105,23 @@ class TinyRenderer:
         self.pad = self._id["<pad>"]
 
     def prompt(self, turn: Turn) -> list[int]:
-        """``<u>tag instruction<f> field= other_field=``."""
+        """``<u>tag instruction<f> field=" other_field=``: each answer field with the opening of its type."""
         tag = self._tokenizer.token_to_id(tag_token(turn.environment))
         head = [self._id["<u>"], *([tag] if tag is not None else self._encode(turn.environment + ":"))]
         fields = "".join(
-            f" {quote(name, safe='')}=" + ("[" if schema.get("type") == "array" else "")
+            f" {quote(name, safe='')}={opening(schema)}"
             for name, schema in turn.answer_schema.get("properties", {}).items()
         )
         return [*head, *self._encode(" " + turn.instruction), self._id["<f>"], *self._encode(fields)]
 
     def step(self, step: Step) -> list[int]:
-        """``<c>tool key= value<o>``, ``<r>text<o>`` or ``<a> field= value<e>``."""
+        """``<c>tool key="value<o>``, ``<r>text<o>`` or ``<a> field="value<e>``."""
         if step.kind == "tool":
             return self._framed("<c>", quote(step.tool or "", safe="") + dump_record(step.arguments), "<o>")
         if step.kind == "reply":
             return self._framed("<r>", step.text or "", "<o>")
         if step.kind == "answer":
-            text = dump_record(step.answer) if isinstance(step.answer, dict) else "|" + dump(step.answer)
+            text = dump_record(step.answer) if isinstance(step.answer, dict) else NEXT + dump(step.answer)
             return self._framed("<a>", text, "<e>")
         return self._encode(step.text or "")
 
@@ -138,7 +138,7 @@ class TinyRenderer:
             if kind == (self._id["<r>"], self._id["<o>"]):
                 return Step(kind="reply", text=text)
             if kind == (self._id["<a>"], self._id["<e>"]):
-                return Step(kind="answer", answer=load(text[1:]) if text.startswith("|") else load_record(text))
+                return Step(kind="answer", answer=load(text[1:]) if text.startswith(NEXT) else load_record(text))
         except NotationError:
             pass
         return Step(kind="malformed", text=self._tokenizer.decode(list(ids), skip_special_tokens=False))
@@ -152,7 +152,7 @@ class TinyRenderer:
         elif isinstance(value, dict):
             text = dump_record(dict(sorted(value.items(), key=lambda pair: isinstance(pair[1], (dict, list)))))
         else:
-            text = "|" + dump(value)
+            text = NEXT + dump(value)
         return self._encode(text)[: self._max_observation]
 
     def _framed(self, opening: str, text: str, closing: str) -> list[int]:
@@ -174,7 +174,7 @@ SYSTEM_PROMPT = (
 )
 
 _TOOL_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
-_THOUGHT = re.compile(r"<think>.*?(</think>|$)", re.DOTALL)
+_THOUGHT = re.compile(r"^\s*<think>.*?(</think>|$)", re.DOTALL)
 _FENCE = re.compile(r"^```(?:json)?\s*(.*?)\s*```$", re.DOTALL)
 
 
@@ -220,17 +220,17 @@ class ChatTemplateRenderer:
         """A tool call, the answer (one JSON object), or a reply; `malformed` for a broken call or nothing at all."""
         kept = [i for i in ids if i not in self.stops]
         text = _THOUGHT.sub("", self._tokenizer.decode(kept, skip_special_tokens=False)).strip()
-        if "<tool_call>" in text:
-            call = _json_object(found.group(1)) if (found := _TOOL_CALL.search(text)) else None
-            arguments = call.get("arguments", {}) if call else None
-            arguments = _json_object(arguments) if isinstance(arguments, str) else arguments
-            if call and isinstance(call.get("name"), str) and isinstance(arguments, dict):
-                return Step(kind="tool", tool=call["name"], arguments=arguments)
-            return Step(kind="malformed", text=text)
         answer = _json_object(fenced.group(1) if (fenced := _FENCE.match(text)) else text)
         if answer is not None:
             return Step(kind="answer", answer=answer)
-        return Step(kind="reply" if text else "malformed", text=text)
+        if "<tool_call>" not in text:
+            return Step(kind="reply" if text else "malformed", text=text)
+        call = _json_object(found.group(1)) if (found := _TOOL_CALL.search(text)) else None
+        arguments = call.get("arguments", {}) if call else None
+        arguments = _json_object(arguments) if isinstance(arguments, str) else arguments
+        if call and isinstance(call.get("name"), str) and isinstance(arguments, dict):
+            return Step(kind="tool", tool=call["name"], arguments=arguments)
+        return Step(kind="malformed", text=text)
 
     def observation(self, step: Step, observation: Observation) -> list[int]:
         """The rest of the assistant's frame, the result as a message of the tool or the user, the next header."""

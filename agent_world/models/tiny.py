@@ -35,9 +35,9 @@ class TinySize:
     rope_theta: float = 10_000.0
 
 
-# Keys with their separator, then lower-case words (tool names included) with the space before them; capitals, digits
-# and marks stay single, so that a name is spelt alike wherever it stands.
-_PIECES = r" ?[A-Za-z_][A-Za-z0-9_]*=| ?[a-z]+(?:_[a-z0-9]+)*| ?[A-Z]|\d| ?[^\sA-Za-z\d]|\s"
+# Keys with their separator and the quotation mark of a string, then lower-case words (tool names included) with the
+# space before them; capitals, digits and marks stay single, so that a name is spelt alike wherever it stands.
+_PIECES = r""" ?[A-Za-z_][A-Za-z0-9_]*="?| ?[a-z]+(?:_[a-z0-9]+)*| ?[A-Z]|\d| ?[^\sA-Za-z\d]|\s"""
 
 _LOWER_CASE = re.compile(r"[a-z][a-z _-]*")
 

@@ -32,7 +32,7 @@ def test_every_step_of_the_tiny_policy_comes_back_from_its_ids(step):
 def test_a_tiny_prompt_names_the_environment_the_task_and_the_answer_fields_and_no_tool():
     ids = little.renderer().prompt(little.turn())
     text = little.tokenizer().decode(ids)
-    assert text == "<u><@toy-library> " + little.turn().instruction + "<f> author= copies="
+    assert text == "<u><@toy-library> " + little.turn().instruction + '<f> author=" copies='
     assert len(ids) < 70
 
 
@@ -41,7 +41,7 @@ def test_a_transcript_marks_what_the_policy_wrote_and_nothing_else():
     ids, written, prompt = transcript(renderer, little.turn(), little.EPISODE)
     wrote = little.tokenizer().decode([i for i, by_policy in zip(ids, written, strict=True) if by_policy])
     assert wrote == (
-        "<c>search_books title= Winter Maps<o><c>get_book book_id= B3<o><a> author= Bo Lindqvist copies=1<e>"
+        '<c>search_books title="Winter Maps<o><c>get_book book_id="B3<o><a> author="Bo Lindqvist copies=1<e>'
     )
     assert ids[:prompt] == renderer.prompt(little.turn())
     assert not any(written[:prompt])
@@ -88,7 +88,7 @@ def test_scalars_come_before_lists_and_long_observations_are_cut():
     rows = [{"book_id": f"B{i}"} for i in range(50)]
     ids = renderer.observation(little.call("x"), Observation(status="ok", value={"items": rows, "total": 50}))
     assert len(ids) == 30
-    assert little.tokenizer().decode(ids).startswith(" total=50 items=[ book_id= B0| book_id= B1")
+    assert little.tokenizer().decode(ids).startswith(' total=50 items=⟦ book_id="B0¦ book_id="B1')
 
 
 def test_a_refusal_shows_its_code_and_message():

@@ -1,0 +1,175 @@
+"""What reaches TRL from our episodes: masks, rewards, and the rows and padding that are left out of the loss."""
+
+import pytest
+import torch
+
+from agent_world.models.renderer import transcript
+from agent_world.rollouts.model import Step, Tokens
+from tests.models import little
+from tests.trainers import jobs
+from trainers import grpo
+from trainers.data import first_turn
+from trainers.grpo import GrpoOptions
+
+
+class Trainer:
+    """As much of TRL's trainer as a rollout function may look at."""
+
+
+def rollouts(options=None, tasks=None, monkeypatch=None, trajectories=None):
+    tasks = tasks or [jobs.bound(jobs.READING), jobs.bound(jobs.WRITING)]
+    made = grpo._Rollouts(little.model(), little.renderer(), tasks, options or GrpoOptions(steps=1, kl_rows=0), 0, None)
+    if trajectories is not None:
+        calls = []
+
+        def played(specs, policy, **_):
+            calls.append(len(specs))
+            return [trajectories(len(calls), index) for index in range(len(specs))]
+
+        monkeypatch.setattr(grpo, "roll_out", played)
+        return made, calls
+    return made
+
+
+def with_tokens(steps):
+    """The steps as a local policy would have recorded them."""
+    renderer = little.renderer()
+    out = []
+    for step, observation in steps:
+        ids = tuple(renderer.step(step))
+        tokens = Tokens(ids=ids, logprobs=tuple(-0.1 * (n + 1) for n in range(len(ids))))
+        out.append((Step(**{f: getattr(step, f) for f in Step.__slots__ if f != "tokens"}, tokens=tokens), observation))
+    return tuple(out)
+
+
+def test_only_what_the_policy_wrote_is_unmasked_and_carries_its_logprobs(monkeypatch):
+    passed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
+    made, _ = rollouts(monkeypatch=monkeypatch, trajectories=lambda call, index: passed)
+    batch = made(["0"] * 4, Trainer())
+    ids, written, prompt = transcript(little.renderer(), first_turn(jobs.bound(jobs.READING)), passed.steps)
+    assert batch["prompt_ids"][0] + batch["completion_ids"][0] == ids
+    assert [bool(m) for m in batch["env_mask"][0]] == written[prompt:]
+    recorded = [p for p, by_policy in zip(batch["logprobs"][0], written[prompt:], strict=True) if by_policy]
+    assert recorded == [p for step, _ in passed.steps for p in step.tokens.logprobs]
+    assert all(p == 0.0 for p, by_policy in zip(batch["logprobs"][0], written[prompt:], strict=True) if not by_policy)
+    assert batch["completion_ids"][0][-1] == little.tokenizer().eos_token_id
+    assert batch["reward"] == [1.0] * 4
+
+
+def test_what_the_harness_spoilt_is_tried_again_and_then_has_no_reward(monkeypatch):
+    good = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
+    spoilt = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE)[:1], "infra_error")
+    failed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE), "fail")
+
+    def episodes(call, index):
+        if call == 1:
+            return (good, spoilt, spoilt, failed)[index]
+        return spoilt if index else good
+
+    made, calls = rollouts(monkeypatch=monkeypatch, trajectories=episodes)
+    batch = made(["0"] * 4, Trainer())
+    assert calls == [4, 2, 1]
+    assert batch["reward"] == [1.0, 1.0, 1.0, 0.0]
+    made, calls = rollouts(
+        monkeypatch=monkeypatch, trajectories=lambda call, index: good if call == 1 and index else spoilt
+    )
+    assert made(["0"] * 4, Trainer())["reward"] == [None, 1.0, 1.0, 1.0]
+    assert made.last["infra_errors"] == 1
+
+
+def test_samples_of_a_task_go_on_counting_over_steps_so_that_no_draw_comes_twice(monkeypatch):
+    seen = []
+
+    def played(specs, policy, **_):
+        seen.extend((spec.task.task_id, spec.sample, spec.seed) for spec in specs)
+        return [jobs.trajectory(jobs.READING, with_tokens(little.EPISODE)) for _ in specs]
+
+    monkeypatch.setattr(grpo, "roll_out", played)
+    made = rollouts()
+    made(["0", "0", "1", "1"], Trainer())
+    made(["0", "0", "1", "1"], Trainer())
+    assert len(set(seen)) == 8
+    assert [sample for task, sample, _ in seen if task == "toy-read"] == [0, 1, 2, 3]
+
+
+def test_every_task_is_drawn_once_before_any_is_drawn_again():
+    order = grpo._order(10, GrpoOptions(steps=7, tasks_per_step=3), seed=1)
+    assert len(order) == 21
+    steps = [order[i : i + 3] for i in range(0, 21, 3)]
+    assert all(len(set(step)) == 3 for step in steps)
+    assert len(set(order[:9])) == 9
+    assert order != grpo._order(10, GrpoOptions(steps=7, tasks_per_step=3), seed=2)
+
+
+@pytest.fixture
+def batch():
+    """Six rows of different length, padded as TRL pads them; two have no advantage."""
+    generator = torch.Generator().manual_seed(0)
+    prompts, completions = [3, 5, 4, 5, 2, 5], [7, 2, 9, 4, 12, 6]
+    ids = lambda n: torch.randint(8, 300, (n,), generator=generator)  # noqa: E731
+    inputs = {
+        name: torch.zeros(6, width, dtype=torch.long)
+        for name, width in (
+            ("prompt_ids", 5),
+            ("prompt_mask", 5),
+            ("completion_ids", 12),
+            ("completion_mask", 12),
+            ("tool_mask", 12),
+        )
+    }
+    for row, (p, c) in enumerate(zip(prompts, completions, strict=True)):
+        inputs["prompt_ids"][row, 5 - p :] = ids(p)
+        inputs["prompt_mask"][row, 5 - p :] = 1
+        inputs["completion_ids"][row, :c] = ids(c)
+        inputs["completion_mask"][row, :c] = 1
+        inputs["tool_mask"][row, :c] = torch.arange(c) % 3 != 1
+    inputs["advantages"] = torch.tensor([1.0, 0.0, -0.5, 0.7, 0.0, -1.2])
+    return {**inputs, "num_items_in_batch": torch.tensor(40)}
+
+
+def gradients(tmp_path, batch, chunk_tokens, cls=None, beta=0.0):
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    model = little.model()
+    config = GRPOConfig(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        bf16=False,
+        per_device_train_batch_size=6,
+        num_generations=2,
+        loss_type="grpo",
+        epsilon_high=0.28,
+        beta=beta,
+        report_to=[],
+        gradient_checkpointing=False,
+    )
+    options = {
+        "model": model,
+        "reward_funcs": grpo._episode_reward,
+        "args": config,
+        "processing_class": little.tokenizer(),
+        "train_dataset": Dataset.from_dict({"prompt": ["0"]}),
+        "rollout_func": lambda prompts, trainer: {},
+    }
+    trainer = GRPOTrainer(**options) if cls is None else cls(chunk_tokens=chunk_tokens, **options)
+    trainer.current_gradient_accumulation_steps = 1
+    loss = trainer._compute_loss(trainer.model, batch)
+    loss.backward()
+    return loss.item(), torch.cat([p.grad.flatten() for p in model.parameters()])
+
+
+@pytest.mark.parametrize("chunk_tokens", [20, 40, 10_000])
+def test_leaving_out_still_rows_and_padding_changes_neither_loss_nor_gradient(tmp_path, batch, chunk_tokens):
+    whole, expected = gradients(tmp_path, batch, 0)
+    loss, gradient = gradients(tmp_path, batch, chunk_tokens, grpo._trainer_class())
+    assert loss == pytest.approx(whole, abs=1e-6)
+    assert torch.allclose(gradient, expected, atol=1e-6)
+    assert expected.abs().max() > 1e-4
+
+
+def test_a_batch_that_cannot_move_the_policy_has_no_gradient(tmp_path, batch):
+    still = {**batch, "advantages": torch.zeros(6)}
+    loss, gradient = gradients(tmp_path, still, 100, grpo._trainer_class())
+    assert loss == 0
+    assert gradient.abs().max() == 0

@@ -1,0 +1,112 @@
+"""Jobs in their own process, over a real lake."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from agent_world import world
+from agent_world.codec import encode
+from tests.trainers import jobs
+from trainers.supervisor import TrainingFailedError, output_folder, supervise
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """The toy world in a lake: environment, two tasks, two trajectories; and an `init` job over them."""
+    uri = str(tmp_path_factory.mktemp("lake") / "lake")
+    home = world.open(uri, create=True)
+    with home.begin("toy", derivation="toy") as batch:
+        theme = batch.create("theme", "toy-theme", {"title": "library"})
+        toy = jobs.ENVIRONMENT
+        database = world.save_database(batch, replace(toy.database, theme=theme), toy.files, [(theme, "theme")])
+        tools = [
+            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")]) for tool in toy.tools
+        ]
+        environment = world.save_environment(
+            batch, environment_id=toy.environment_id, title=toy.title, description=toy.description, theme=theme,
+            database=database, tools=tools,
+        )  # fmt: skip
+        trajectories = []
+        for task, steps in ((jobs.READING, jobs.little.EPISODE), (jobs.WRITING, jobs.LOANS)):
+            version = world.save_task(batch, replace(task, environments=(environment,)))
+            played = replace(jobs.trajectory(task, steps), task=version, environment=environment)
+            trajectories.append(world.save_trajectory(batch, played, purpose="solver", round=0))
+    return uri, jobs.changed(jobs.job(), lake=uri, environments=(environment,), trajectories=tuple(trajectories))
+
+
+def test_a_job_runs_in_its_own_process_and_a_finished_one_is_returned_at_once(lake, tmp_path):
+    _, job = lake
+    result = supervise(job, tmp_path)
+    assert result.status == "succeeded"
+    assert output_folder(job, tmp_path).name == job.job_hash[:16]
+    before = jobs.fingerprint(output_folder(job, tmp_path) / "checkpoint")
+    moved = jobs.changed(job, lake="/nowhere")
+    assert supervise(moved, tmp_path) == result
+    assert jobs.fingerprint(output_folder(job, tmp_path) / "checkpoint") == before
+
+
+def long_job(job, tmp_path):
+    """A job of fine-tuning that would take minutes, over a base laid into the same lake."""
+    from pathlib import Path
+
+    init = supervise(job, tmp_path)
+    with world.open(job.lake).begin("checkpoint", derivation=init.digest) as batch:
+        files = {path.name: path.read_bytes() for path in Path(init.checkpoint).iterdir()}
+        base = batch.create("checkpoint", "untrained", {"digest": init.digest}, files=files, blob_in_identity=False)
+    options = {"report_every": 1, "batch_tokens": 256, "substitution": 0.0}
+    return jobs.changed(job, method="sft", base=base, options=options, hyper=replace(job.hyper, steps=5000))
+
+
+def test_a_job_past_its_deadline_is_stopped_and_its_metrics_were_followed(lake, tmp_path):
+    _, job = lake
+    rows = []
+    slow = long_job(job, tmp_path)
+    with pytest.raises(TrainingFailedError, match="deadline of 30 s"):
+        supervise(slow, tmp_path, deadline_s=30, on_metrics=rows.append)
+    assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) > 2
+    assert not (output_folder(slow, tmp_path) / "checkpoint").exists()
+
+
+def test_a_job_that_cannot_be_done_says_why_in_one_line(lake, tmp_path):
+    _, job = lake
+    with pytest.raises(TrainingFailedError, match="names no trajectories") as caught:
+        supervise(jobs.changed(job, trajectories=()), tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def running(folder):
+    return subprocess.run(["pgrep", "-f", str(folder)], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_child_never_outlives_its_supervisor(lake, tmp_path, number):
+    _, job = lake
+    slow = long_job(job, tmp_path)
+    folder = output_folder(slow, tmp_path)
+    (tmp_path / "slow.json").write_text(json.dumps(encode(slow)))
+    code = (
+        "import json, sys; from pathlib import Path; from agent_world.codec import decode;"
+        "from trainers.job import TrainJob; from trainers.supervisor import supervise;"
+        "job = decode(TrainJob, json.loads(Path(sys.argv[1]).read_text())); supervise(job, Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "slow.json"), str(tmp_path)]
+    supervisor = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    _wait(lambda: (folder / "metrics.jsonl").exists())
+    supervisor.send_signal(number)
+    assert supervisor.wait(60) != 0
+    _wait(lambda: not running(folder))
+    assert not (folder / "result.json").exists()
+
+
+def _wait(happened):
+    for _ in range(1200):
+        if happened():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never happened")
