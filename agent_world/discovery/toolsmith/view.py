@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_world.discovery.toolsmith.words import snake
 from agent_world.environments.model import SQLITE_FILE, Column, Database, ForeignKey, Json, Meaning, Table
@@ -20,11 +20,12 @@ _LONG_TEXT = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A foreign key of an entity, with the entity it leads to."""
+    """A foreign key of an entity, with the entity it leads to and the rows of that by the value that names them."""
 
     column: Column
     key: ForeignKey
     parent: Entity
+    targets: Mapping[Json, Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,20 +146,11 @@ def view_of(database: Database, files: Mapping[str, bytes]) -> View:
     """Read the rows of `database` once. Tables of a workflow are left out: they hold nothing yet."""
     tables = [table for table in database.tables if table.workflow is None]
     rows = source_rows(files, tables)
-    made: dict[str, Entity] = {table.name: _entity(table, rows[table.name], ()) for table in tables}
-    linked = {
-        table.name: _entity(
-            table,
-            rows[table.name],
-            tuple(
-                Link(column=table.column(key.column), key=key, parent=made[key.parent])
-                for key in table.foreign_keys
-                if key.parent in made
-            ),
-        )
-        for table in tables
-    }
-    return View(database=database, entities=tuple(_relinked(linked[table.name], linked) for table in tables))
+    bare = {table.name: _entity(table, rows[table.name], ()) for table in tables}
+    linked = {name: replace(entity, links=_links(entity, bare)) for name, entity in bare.items()}
+    # Once more, so that parents know their own links: one step up is all that tools show.
+    entities = tuple(replace(entity, links=_links(entity, linked)) for entity in linked.values())
+    return View(database=database, entities=entities)
 
 
 def source_rows(files: Mapping[str, bytes], tables: Iterable[Table]) -> dict[str, tuple[Row, ...]]:
@@ -218,11 +210,16 @@ def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Ent
     return Entity(table=table, rows=rows, key=key, label=label, links=links, wide=frozenset(wide))
 
 
-def _relinked(entity: Entity, linked: Mapping[str, Entity]) -> Entity:
-    """`entity` with parents that know their own links (one step up is all that tools show)."""
-    links = tuple(Link(column=link.column, key=link.key, parent=linked[link.parent.name]) for link in entity.links)
-    return Entity(
-        table=entity.table, rows=entity.rows, key=entity.key, label=entity.label, links=links, wide=entity.wide
+def _links(entity: Entity, entities: Mapping[str, Entity]) -> tuple[Link, ...]:
+    return tuple(
+        Link(
+            column=entity.table.column(key.column),
+            key=key,
+            parent=entities[key.parent],
+            targets={row[key.parent_column]: row for row in reversed(entities[key.parent].rows)},
+        )
+        for key in entity.table.foreign_keys
+        if key.parent in entities
     )
 
 

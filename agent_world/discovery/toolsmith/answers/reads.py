@@ -6,6 +6,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from agent_world.discovery.toolsmith.view import Entity, Field, Link, Row
@@ -14,16 +15,17 @@ from agent_world.environments.model import Json
 PAGE = 5
 
 
-def folded(text: Any) -> str:
+@lru_cache(maxsize=1 << 16)
+def folded(text: str) -> str:
     """`text` without case and accents."""
-    marks_apart = unicodedata.normalize("NFKD", str(text).casefold())
+    marks_apart = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in marks_apart if not unicodedata.combining(c)).casefold()
 
 
 def parent_of(row: Row, link: Link) -> Row | None:
     """The row that `row` refers to by `link`."""
     value = row[link.column.name]
-    return next((p for p in link.parent.rows if value is not None and p[link.key.parent_column] == value), None)
+    return None if value is None else link.targets.get(value)
 
 
 def value_of(row: Row, field: Field) -> Json:
@@ -144,19 +146,6 @@ def figures(rows: Sequence[Row], measure: Field) -> dict[str, Json]:
 def referring(child: Entity, link: Link, value: Json) -> list[Row]:
     """Rows of `child` that refer to `value`."""
     return [row for row in child.rows if row[link.column.name] == value]
-
-
-def by_key(entity: Entity, value: Json) -> Row | None:
-    """The row of `entity` with this key."""
-    return next((row for row in entity.rows if row[entity.key.name] == value), None) if entity.key else None
-
-
-def first_per_value(rows: Iterable[Row], column: str) -> Mapping[Json, Row]:
-    """The first row of each value of `column`."""
-    found: dict[Json, Row] = {}
-    for row in rows:
-        found.setdefault(row[column], row)
-    return found
 
 
 def moment(value: Json, role: str) -> Json:

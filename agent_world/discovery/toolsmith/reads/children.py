@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from agent_world.discovery.toolsmith.answers import reads as answers
@@ -90,7 +91,8 @@ def _listing(
         refusals=[f"an unknown {param.words} (not_found)"], said=["belonging to", "how many", "which"],
     )
     sheet = TestSheet(name)
-    known = [row[link.column.name] for row in child.rows if row[link.column.name] is not None]
+    known = child.values(link.column)
+    counts = Counter(known)
 
     def gives(said: str, kind: str, value: Json, page: int = 1) -> None:
         rows = answers.by_name(answers.referring(child, link, value), child, label)
@@ -102,8 +104,8 @@ def _listing(
     # Drawn from the children, whether or not their parent is there: a guessed or torn link shows here.
     for value in rng.sample(known, min(2, len(known))):
         gives(f"lists the {many}", "typical", value)
-    gives("gives the last page", "edge", max(sorted(set(known)), key=known.count), page=0)
-    childless = [row[parent.key.name] for row in parent.rows if row[parent.key.name] not in set(known)]
+    gives("gives the last page", "edge", counts.most_common(1)[0][0], page=0)
+    childless = [key for key in parent.values(parent.key) if key not in counts]
     if childless:
         gives("gives an empty page where there are none", "edge", rng.choice(childless))
     sheet.refuses(f"refuses an unknown {parent.one}", {param.name: unknown_key(parent)}, "not_found")

@@ -1,0 +1,76 @@
+"""Which of the drafts become the tools of an environment: what workflows need first, then the most telling variety."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agent_world.discovery.toolsmith.drafts import Draft
+from agent_world.discovery.toolsmith.view import Entity, View
+from agent_world.discovery.toolsmith.words import ascii_words
+from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords
+
+MOST_TOOLS = 20
+_LEAST_READS = 5
+_WORTH = {
+    "search": 1.2, "get": 1.0, "filter": 1.0, "children": 1.0, "partners": 0.9, "rank": 0.95, "aggregate": 0.85,
+    "summarise": 0.8, "between": 0.6,
+}
+_SAME_PATTERN, _SAME_ENTITY = 0.62, 0.8
+
+
+def choose(view: View, theme: ThemeWords, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:
+    """The drafts to propose, reading tools first. At least a third of them write, where there are workflows."""
+    written = [draft for overlay in overlays for draft in overlay.drafts]
+    writers = sum(draft.tool.writes for draft in written)
+    inspecting = len(written) - writers
+    room = max(_LEAST_READS, min(MOST_TOOLS - len(written), 2 * writers - inspecting))
+    chosen: list[Draft] = []
+    for draft in _needed(view, overlays, reading):
+        if draft not in chosen and len(chosen) < room:
+            chosen.append(draft)
+    weights = {entity.name: entity_weight(view, entity, theme) for entity in view.entities}
+    rest = [draft for draft in reading if draft not in chosen]
+    while rest and len(chosen) < room:
+        patterns = Counter(draft.tool.pattern for draft in chosen)
+        entities = Counter(draft.about for draft in chosen)
+
+        def gain(draft: Draft, patterns: Counter[str] = patterns, entities: Counter[str] = entities) -> float:
+            return (draft.worth * _WORTH.get(draft.tool.pattern, 0.7) * weights.get(draft.about, 1.0)
+                    * _SAME_PATTERN ** patterns[draft.tool.pattern] * _SAME_ENTITY ** entities[draft.about])
+
+        best = max(rest, key=gain)
+        chosen.append(best)
+        rest.remove(best)
+    order = {id(draft): place for place, draft in enumerate(reading)}
+    return [*sorted(chosen, key=lambda draft: order[id(draft)]), *written]
+
+
+def entity_weight(view: View, entity: Entity, theme: ThemeWords) -> float:
+    """How central an entity is: its links, its columns, its rows, and whether the theme names it."""
+    said = {word for noun in theme.nouns for word in ascii_words(noun)} | set(ascii_words(theme.title))
+    links = len(entity.links) + len(view.children(entity))
+    named = any(word in said or f"{word}s" in said for word in ascii_words(entity.one))
+    return (0.5 + 0.15 * min(links, 4) + 0.04 * min(len(entity.table.columns), 10) + 0.2 * bool(entity.label)
+            + 0.1 * (len(entity.rows) >= 50) + 0.4 * named)
+
+
+def _needed(view: View, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:
+    """Drafts without which a workflow could not be used or an addition of a later round would lie idle."""
+    needed: list[Draft] = []
+    for overlay in overlays:
+        needed += _finders(overlay.subject, reading)
+    added = [table for table in view.database.tables if table.workflow is None and table.added_in > 0]
+    for table in sorted(added, key=lambda table: -table.added_in):
+        if not any(table.name in draft.tool.tables for draft in needed):
+            using = [draft for draft in reading if table.name in draft.tool.tables]
+            needed += sorted(using, key=lambda draft: -_WORTH.get(draft.tool.pattern, 0.7))[:1]
+    return needed
+
+
+def _finders(entity: str, reading: Sequence[Draft]) -> list[Draft]:
+    """How the keys of an entity are found: by name where it has one, else by a list; and how one is read."""
+    own = [draft for draft in reading if draft.about == entity]
+    by_pattern = {draft.tool.pattern: draft for draft in reversed(own)}
+    finder = next((by_pattern[p] for p in ("search", "filter", "children", "rank", "between") if p in by_pattern), None)
+    return [draft for draft in (finder, by_pattern.get("get")) if draft is not None]

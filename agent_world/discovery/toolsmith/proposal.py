@@ -1,0 +1,71 @@
+"""The rule author `psi`: a deterministic proposal of tools and tests for a database (method.md 3)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent_world.discovery.toolsmith.choice import choose
+from agent_world.discovery.toolsmith.reading import reading_drafts
+from agent_world.discovery.toolsmith.view import view_of
+from agent_world.discovery.toolsmith.workflows import overlays_for
+from agent_world.discovery.toolsmith.workflows.base import ThemeWords
+from agent_world.environments.model import SQLITE_FILE, Database, Table, Tool, ToolTest
+from agent_world.environments.state import logical_digest
+from agent_world.identity import rng
+
+_SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProposal:
+    """Tools as proposed, with their tests, over the database that carries them: tables of workflows may be new in it."""
+
+    database: Database
+    files: Mapping[str, bytes]
+    tools: tuple[Tool, ...]
+    tests: tuple[ToolTest, ...]
+
+
+def propose_tools(database: Database, files: Mapping[str, bytes], theme: ThemeWords, seed: int) -> ToolProposal:
+    """Write tools and tests for `database`. Same database, theme and seed: same proposal, byte for byte."""
+    view = view_of(database, files)
+    overlays = overlays_for(view, theme, seed)
+    reading = reading_drafts(view, files, rng(seed, "reading", database.database_id))
+    drafts = choose(view, theme, overlays, reading)
+    tables = [table for overlay in overlays for table in overlay.tables]
+    grown = with_tables(files, tables)
+    return ToolProposal(
+        database=replace(database, tables=(*database.tables, *tables), digest=logical_digest(grown)),
+        files=grown,
+        tools=tuple(draft.tool for draft in drafts),
+        tests=tuple(test for draft in drafts for test in draft.tests),
+    )
+
+
+def with_tables(files: Mapping[str, bytes], tables: Sequence[Table]) -> dict[str, bytes]:
+    """`files` with `tables` added, empty."""
+    db = sqlite3.connect(":memory:")
+    try:
+        db.deserialize(files[SQLITE_FILE])
+        for table in tables:
+            db.execute(_create_statement(table))
+        db.commit()
+        return {**files, SQLITE_FILE: db.serialize()}
+    finally:
+        db.close()
+
+
+def _create_statement(table: Table) -> str:
+    lines = [
+        f'"{column.name}" {_SQL_TYPES[column.type]}{"" if column.nullable else " NOT NULL"}' for column in table.columns
+    ]
+    lines.append(f"PRIMARY KEY ({', '.join(_quoted(table.primary_key))})")
+    for key in table.foreign_keys:
+        lines.append(f'FOREIGN KEY ("{key.column}") REFERENCES "{key.parent}" ("{key.parent_column}")')
+    return f'CREATE TABLE "{table.name}" ({", ".join(lines)})'
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    return [f'"{name}"' for name in names]
