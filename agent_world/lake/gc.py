@@ -17,6 +17,8 @@ from agent_world.lake.errors import DamagedError, LakeBusyError, NotFoundError
 from agent_world.lake.log import FOLDER
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from agent_world.lake.lake import Lake
 
 GRACE = timedelta(days=7)
@@ -46,7 +48,7 @@ def gc(lake: Lake, *, grace: timedelta = GRACE, dry_run: bool = True) -> list[Ga
         found = [*_blobs(fresh), *_projections(fresh), *_aside(fresh)]
         oldest = datetime.now(UTC) - grace
         garbage = [item.garbage for item in found if item.modified < oldest]
-        garbage += _events(fresh, pinned, grace, dry_run)
+        garbage += _compacted(fresh, pinned, grace, dry_run)
         if not dry_run:
             for item in garbage:
                 fresh.storage.delete(item.key)
@@ -99,17 +101,26 @@ def _aside(lake: Lake) -> Iterator[_Old]:
             yield _Old(Garbage(item.key, item.size, "left by a writer that died"), item.modified)
 
 
-def _events(lake: Lake, pinned: list[_Pin], grace: timedelta, dry_run: bool) -> list[Garbage]:
-    sizes = {item.key: item.size for item in lake.storage.list(FOLDER)}
-    removed = lake.log.handle().vacuum(
+def _compacted(lake: Lake, pinned: list[_Pin], grace: timedelta, dry_run: bool) -> Iterator[Garbage]:
+    """Files of Delta tables that no version in use names: only delta-rs knows which."""
+    yield from _vacuum(lake, FOLDER, lake.log.handle(), grace, dry_run, sorted({pin.version for pin in pinned}))
+    for name, table in lake.projections.tables():
+        yield from _vacuum(lake, name, table, grace, dry_run, [])
+
+
+def _vacuum(
+    lake: Lake, folder: str, table: DeltaTable, grace: timedelta, dry_run: bool, keep: list[int]
+) -> Iterator[Garbage]:
+    sizes = {item.key: item.size for item in lake.storage.list(folder)}
+    removed = table.vacuum(
         retention_hours=int(grace.total_seconds() // 3600),
         dry_run=dry_run,
         enforce_retention_duration=False,
         full=True,  # the default does not see files of writers that died
-        keep_versions=sorted({pin.version for pin in pinned}) or None,
+        keep_versions=keep or None,
     )
-    keys = [f"{FOLDER}/{unquote(path)}" for path in removed]
-    return [Garbage(key, sizes.get(key, 0), "compacted, or left by a writer that died") for key in keys]
+    for key in (f"{folder}/{unquote(path)}" for path in removed):
+        yield Garbage(key, sizes.get(key, 0), "rewritten since, or left by a writer that died")
 
 
 def _check(lake: Lake, pinned: list[_Pin]) -> None:

@@ -8,6 +8,7 @@ names the generation in use, so that a rebuild becomes visible at once.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -79,6 +80,14 @@ class Projections:
         table = None if generation is None else self._open(generation, name)
         through = None if table is None else table.transaction_version(_FOLDED_THROUGH)
         return -1 if through is None else through
+
+    def tables(self) -> Iterator[tuple[str, DeltaTable]]:
+        """The stored tables of the generation in use, by key of their folder."""
+        generation = self.generation()
+        for name in TABLES if generation is not None else ():
+            table = self._open(generation, name)
+            if table is not None:
+                yield f"{FOLDER}/{generation}/{name}", table
 
     def save(self, name: str, entry: Entry, generation: str | None = None) -> bool:
         """Store a table as it is folded now, unless another writer holds it or is ahead; whether it is stored."""

@@ -138,7 +138,10 @@ class View:
             return VersionId(ref)
         names = self.tables.table("versions").select(["kind", "artifact_id"])
         pairs = list(zip(*(column.to_pylist() for column in names.columns), strict=True))
-        kinds = dict.fromkeys(kind for kind, artifact in pairs if ref and artifact.startswith(ref.partition("@")[0]))
+        start = ref.partition("@")[0]
+        kinds = dict.fromkeys(kind for kind, artifact in pairs if artifact == start) or dict.fromkeys(
+            kind for kind, artifact in pairs if start and artifact.startswith(start)
+        )
         if not kinds:
             raise NotFoundError("artifact", ref, near(ref, [artifact for _, artifact in pairs]))
         found: list[VersionId] = []

@@ -1,0 +1,136 @@
+"""The commands over a lake: rows as JSON for programs, tables for people, one line for an error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agent_world.errors import AgentWorldError
+from agent_world.lake import Lake
+from dagster_project.cli import cli
+
+
+@pytest.fixture
+def filled(lake: Lake) -> Lake:
+    with lake.begin("themes", derivation="d", run_id="r") as batch:
+        theme = batch.create("theme", "rail", {"title": "Zürich — rail"})
+        batch.record("runs", {"run": "r", "status": "started"})
+    with lake.begin("tools", derivation="d", run_id="r") as batch:
+        tool = batch.create("tool", "rail/find", {"name": "find"}, parents=[(theme, "theme")])
+        batch.create("environment", "rail-env", {"title": "x"}, parents=[(tool, "tool")])
+        batch.create("task", "task-1", {"instruction": "x"}, parents=[(tool, "calls")])
+        for accepted in (True, False):
+            verdict = {"gate": "tool", "accepted": accepted, "reason": None if accepted else "acc", "round": 0}
+            batch.record("gate_verdicts", verdict | {"subject": tool})
+    return lake
+
+
+def run(lake: Lake | str, *arguments: str) -> Result:
+    uri = lake if isinstance(lake, str) else lake.uri
+    return CliRunner().invoke(cli, [*arguments, "--lake", uri])
+
+
+def rows(lake: Lake, *arguments: str) -> list[dict]:
+    result = run(lake, *arguments, "--format", "json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_sql_prints_rows_as_objects_csv_or_a_table(filled: Lake):
+    query = "SELECT title, rev, created_at FROM themes"
+    [row] = rows(filled, "sql", query)
+    assert (row["title"], row["rev"]) == ("Zürich — rail", 1) and row["created_at"].endswith("+00:00")
+    [line] = csv.DictReader(io.StringIO(run(filled, "sql", query, "--format", "csv").output))
+    assert (line["title"], line["rev"]) == ("Zürich — rail", "1")
+    assert "Zürich — rail" in run(filled, "sql", query).output
+    assert rows(filled, "sql", "SELECT count(*) AS n FROM tools", "--at", "1") == [{"n": 0}]
+
+
+def test_sql_reads_the_lake_named_by_the_environment(filled: Lake):
+    command = CliRunner(env={"AGENT_WORLD_LAKE": filled.uri})
+    result = command.invoke(cli, ["sql", "SELECT 1 AS one FROM themes", "--format", "json"])
+    assert json.loads(result.output) == [{"one": 1}]
+
+
+def test_status_counts_tables_and_gates_and_names_what_is_unfinished(filled: Lake):
+    lines = {(line["section"], line["name"]): line for line in rows(filled, "status")}
+    assert lines["table", "themes"]["count"] == 1
+    assert lines["gate", "tool, round 0"]["detail"] == "1 accepted; 1 acc"
+    assert "--resume" in lines["unfinished", "r"]["detail"]
+
+
+def test_a_snapshot_is_created_listed_exported_imported_and_verified(filled: Lake, tmp_path: Path):
+    created = run(filled, "snapshot", "create", "--format", "json")
+    snapshot = json.loads(created.output)["snapshot_id"]
+    assert [row["snapshot_id"] for row in rows(filled, "snapshot", "list")] == [snapshot]
+    assert run(filled, "snapshot", "export", snapshot, str(tmp_path / "out")).exit_code == 0
+    other = str(tmp_path / "other")
+    assert run(other, "snapshot", "import", str(tmp_path / "out")).exit_code == 0
+    assert run(other, "snapshot", "verify", snapshot[:12]).exit_code == 0
+    pack = max((tmp_path / "other" / "blobs").rglob("*"), key=lambda path: path.is_file())
+    pack.write_bytes(b"?" + pack.read_bytes()[1:])
+    broken = run(other, "snapshot", "verify", snapshot)
+    assert broken.exit_code == 1 and pack.name[:12] in broken.output
+
+
+def test_replay_verify_compares_every_table_and_fails_when_one_differs(filled: Lake, monkeypatch):
+    found = rows(filled, "replay", "--verify")
+    assert all(row["same"] for row in found) and {"themes", "edges", "blobs"} <= {row["table"] for row in found}
+    monkeypatch.setattr("agent_world.lake.replay.Replayed.same", property(lambda self: self.table != "tools"))
+    assert run(filled, "replay", "--verify").exit_code == 1
+    assert run(filled, "replay").exit_code == 0
+
+
+def test_lineage_answers_as_tables_and_as_objects(filled: Lake):
+    tool = filled.resolve("tool", "rail/find")
+    [up] = rows(filled, "lineage", "upstream", "task-1")
+    assert [hop["version_id"] for hop in up["hops"]] == [tool, filled.resolve("theme", "rail")]
+    [down] = rows(filled, "lineage", "downstream", "rail", "--limit", "1")
+    assert down["truncated"] is True
+    [touched] = rows(filled, "lineage", "impact", "rail/find")
+    assert [link["role"] for link in touched["used_by"]] == ["calls"] and len(touched["held_by"]) == 1
+    assert "holds it as tool" in run(filled, "lineage", "impact", tool).output
+    assert rows(filled, "lineage", "why", tool)[0]["stage"] == "tools"
+    assert rows(filled, "lineage", "diff", "rail", "rail/find")[0]["payload"]["title"] == ["Zürich — rail", None]
+    assert [step["stage"] for step in rows(filled, "lineage", "reproduce", "task-1")] == ["themes", "tools"]
+    assert rows(filled, "lineage", "as-of", "rail", "--at", "1")[0]["rev"] == 1
+
+
+def test_gc_says_what_would_go_and_removes_only_when_told(filled: Lake):
+    filled.storage.write("blobs/packs/aa/lost", b"lost")
+    assert rows(filled, "gc") == []
+    assert [row["key"] for row in rows(filled, "gc", "--grace-days", "0")] == ["blobs/packs/aa/lost"]
+    assert filled.storage.exists("blobs/packs/aa/lost")
+    assert len(rows(filled, "gc", "--grace-days", "0", "--remove")) == 1
+    assert not filled.storage.exists("blobs/packs/aa/lost")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("sql", "SELECT * FROM theme"), "does not exist"),
+        (("lineage", "why", "raul"), "did you mean rail"),
+        (("snapshot", "verify", "123456"), "there is no snapshot"),
+        (("sql", "SELECT 1 FROM themes", "--at", "noon"), "neither a snapshot"),
+    ],
+)
+def test_a_mistake_is_an_error_of_ours_with_one_line(filled: Lake, arguments: tuple[str, ...], said: str):
+    result = run(filled, *arguments)
+    assert isinstance(result.exception, AgentWorldError) and said in str(result.exception)
+    assert "\n" not in str(result.exception)
+
+
+def test_a_directory_that_is_no_lake_gets_one_line_and_a_non_zero_exit(tmp_path: Path):
+    (tmp_path / "cat.jpg").write_bytes(b"")
+    command = [sys.executable, "-c", "from dagster_project.cli import main; main()", "status", "--lake", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and found.stdout == ""
+    [line] = found.stderr.splitlines()
+    assert f"{tmp_path} is not a lake: it has no lake.json but holds cat.jpg" in line
