@@ -14,13 +14,16 @@ from agent_world.rollouts.policies import Play, Scripted, answer_step
 MOST_CALLS = 6
 _LOOKUP_TRIES = 4
 _MOST_ENTITIES = 4
+_KNOWING = 0.5
+_PYTHON = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 
 class RandomAgent(Scripted):
     """Knows nothing but the turn. With `informed` it first looks up every entity that the instruction names.
 
-    Arguments come from the instruction (entities, numbers), the schemas (enum values) and earlier observations; so
-    does the answer. All choices are seeded by the episode's seed.
+    Arguments come from the instruction (entities, numbers), the schemas (enum values) and earlier observations, every
+    other time from a field of the parameter's name where one was seen; the answer comes from what was seen, every other
+    time from the last thing seen. All choices are seeded by the episode's seed.
     """
 
     def __init__(self, *, informed: bool) -> None:
@@ -58,28 +61,38 @@ class _Seen:
         self.strings: list[str] = list(entities(instruction))
         self.numbers: list[int | float] = list(numbers(instruction))
         self.observed: list[Json] = []
+        self.last: list[Json] = []
+        self.named: dict[str, list[Json]] = {}
 
     def add(self, observation: Observation) -> bool:
         """Take in an observation; whether it brought any value."""
         if observation.status != "ok":
             return False
-        found = [value for _, value in leaves(observation.value) if value is not None]
+        pairs = [(key, value) for key, value in leaves(observation.value) if value is not None]
+        for key, value in pairs:
+            self.named.setdefault(key, []).append(value)
+        found = [value for _, value in pairs]
+        self.last = found or self.last
         self.observed += found
         self.strings += [value for value in found if isinstance(value, str)]
         self.numbers += [value for value in found if isinstance(value, int | float) and not isinstance(value, bool)]
         return any(isinstance(value, str) for value in found)
 
     def pick(self, parameter: str, kind: str, rng: Random) -> Json:
-        """Any value of that type read so far."""
+        """Any value of that type read so far, half the time one that was seen under the parameter's own name."""
+        fitting = [value for value in self.named.get(parameter, ()) if _is(value, _PYTHON[kind])]
+        if fitting and rng.random() < _KNOWING:
+            return rng.choice(fitting)
         pool: Sequence[Json] = self.strings if kind == "string" else self.numbers
         return rng.choice(pool) if pool else None
 
 
 def _guess(name: str, schema: Mapping[str, Json], rng: Random, seen: _Seen) -> Json:
     """A value for an answer field: one that was observed where one of its type was, else any that fits."""
-    wanted = {"string": str, "integer": int, "number": (int, float), "boolean": bool}.get(type_of(schema))
+    wanted = _PYTHON.get(type_of(schema))
     if wanted is not None and "enum" not in schema:
-        fitting = [value for value in seen.observed if _is(value, wanted)]
+        source = seen.last if rng.random() < _KNOWING else seen.observed
+        fitting = [value for value in source if _is(value, wanted)] or [v for v in seen.observed if _is(v, wanted)]
         if fitting:
             return rng.choice(fitting)
     return draw_value(name, schema, rng, seen.pick)

@@ -42,7 +42,8 @@ def asking(answer, properties, *, rubric=None, **changes):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task_id)
 def test_the_toy_tasks_pass_every_gate(task):
     verdict = gated(task)
-    assert (verdict.accepted, verdict.tier, verdict.random_passes, verdict.solver_passes) == (True, "train", 0, 5)
+    assert (verdict.accepted, verdict.tier, verdict.solver_passes) == (True, "train", 5)
+    assert verdict.random_passes <= 1
     assert tuple(gate.gate for gate in verdict.gates) == GATES
     assert [trajectory.outcome.status for trajectory in verdict.trajectories] == ["pass"] * 5
     assert len({trajectory.seed for trajectory in verdict.trajectories}) == 5
