@@ -31,6 +31,7 @@ class Order:
     plan: Plan
     score: float
     verb: float
+    noun: float
 
 
 def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order]:
@@ -53,7 +54,8 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         unmade = [one for one in tool.required if planner.recall(tool, one) is None and any(
             link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
         score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
-        found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb))
+        found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb,
+                           noun=noun))
     return sorted(found, key=lambda order: -order.score)
 
 
@@ -63,11 +65,18 @@ def _verbs(clause: Clause) -> dict[str, float]:
     spoken: dict[str, float] = {}
     weight = 1.0
     words = {token.stem for token in clause.tokens}
-    for token in clause.tokens:
-        if token.kind == "word" and token.low not in lexemes.stop:
-            spoken.setdefault(token.stem, weight)
-            weight = 0.7
+    for at, token in enumerate(clause.tokens):
+        if token.kind != "word" or token.low in _DETERMINERS:
+            weight = min(weight, 0.55)
+        elif token.low not in lexemes.stop:
+            told = at > 0 and clause.tokens[at - 1].low in _SUBJECTS and token.low.endswith("ed")
+            spoken.setdefault(token.stem, 0.4 if told else weight)
+            weight = min(weight, 0.7)
     for word in clause.content:
         if word not in words:
             spoken[word] = 1.05
     return spoken
+
+
+_DETERMINERS = frozenset("a an the this that these those my your his her its our their".split())
+_SUBJECTS = frozenset("i he she they we you it".split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,8 +24,8 @@ _SUMMARY_WORDS = frozenset(map(stem, (
 _PLAIN = frozenset(map(stem, ("count", "total", "number", "amount")))
 _MEAN = frozenset(map(stem, ("average", "mean", "avg")))
 _SUM = frozenset(map(stem, ("total", "sum", "overall", "combined")))
-_IDENTITY = frozenset({stem("id")})
-_IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "reference")))
+IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "reference")))
+"""Words that ask for what a thing is known by to machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Reading:
 class Wish:
     """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for.
 
-    `ranked` says that a superlative belongs to the goal itself."""
+    `ranked` says that a superlative belongs to the goal itself, `added` that values are added up for sure."""
 
     words: Bag
     around: Bag
@@ -69,6 +70,7 @@ class Wish:
     summaries: frozenset[Summary]
     own: frozenset[Summary]
     ranked: bool = False
+    added: bool = False
 
 
 def goals_of(schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> list[Goal]:
@@ -85,7 +87,7 @@ def _goal(name: str, schema: Mapping[str, Json], box: Toolbox, known: Sequence[s
     words: dict[str, float] = {}
     weight = 1.0
     for word in phrase.content:
-        if word not in _SUMMARY_WORDS and word not in words:
+        if (word not in _SUMMARY_WORDS or box.names_field(word)) and word not in words:
             words[word] = weight
             weight = max(0.3, weight * 0.85)
     for word in bag_of(name):
@@ -207,7 +209,8 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
         noun = box.match(wish.words, tool.nouns) if wish.words else 0.6
         explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
         grouped = 0.3 if any(one.counts and one.item for one in tool.fields) else 0.0
-        yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped
+        searched = 0.25 if query.wanted else 0.0  # what carries a name is rarely what is counted
+        yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped - searched
 
 
 def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | None, planner: Planner, *, whole: bool):
@@ -234,7 +237,9 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
     if detail is not None:
         score -= 0.06
         score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names)
-    if one.names.keys() & _IDENTITY and not _IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+    if one.key and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+        if wish.numeric:
+            return
         score -= 0.25
     if "count" in wish.own and wish.words:
         noun = next(iter(wish.words))
@@ -252,9 +257,9 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         if summed and not said["mean"] and not one.counts:
             yield place, "mean", False, score + 0.05
     elif "sum" in summaries and wish.numeric:
-        yield place, "value", whole, score + (0.15 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3)
-        if summed and not said["sum"]:
-            yield place, "sum", False, score + 0.05
+        yield place, "value", whole, score + (0.1 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3)
+        if summed and (not said["sum"] or wish.added):
+            yield place, "sum", False, score + (0.25 if said["sum"] else 0.05)
     else:
         yield place, "value", whole, score + (0.05 if one.counts and "count" in summaries else 0.0) - (
             0.3 if said["mean"] and wish.numeric else 0.0)
@@ -277,6 +282,11 @@ def _ordered(query: Query, wish: Wish, place: Place | None, whole: bool, extreme
         if near > 0.5 and total is not None and whole:
             return replace(query, order=Order(place=Place(field=total), more=extreme.more, count=extreme.count)), 0.8
     return query, 0.0
+
+
+def adds_up(text: str) -> bool:
+    """Whether a text asks for a sum in so many words; "total" may also be the name of a value."""
+    return bool(re.search(r"\b(sum|add(s|ed)? up|altogether|combined|in all|together)\b", text.lower()))
 
 
 def residual(clause: Clause) -> Bag:

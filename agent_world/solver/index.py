@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -28,6 +28,7 @@ _HIGH = {"max", "maximum", "most", "until", "before", "to", "below", "under", "h
 _SEARCH = {"query", "text", "search", "q", "keyword", "keywords", "contains", "name", "title", "label", "term", "pattern"}
 _IDENTIFIER = re.compile(r"\b(id|identifier|ids)\b")
 _IDENTIFYING = frozenset(map(stem, ("id", "code", "identifier")))
+_NAMES = frozenset(map(stem, ("name", "title", "label")))
 _GENERIC = frozenset(map(stem, ("name", "id", "number", "code", "value", "identifier", "title", "label", "text", "key")))
 
 
@@ -52,7 +53,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
-    """One value in a tool's result: `name` in the record, `item` when the record is one of a list."""
+    """One value in a tool's result: `name` in the record, `item` when the record is one of a list.
+
+    `counts` is set for a number of things, `key` for what rows are named by, `enum` when its values are known.
+    """
 
     name: str
     types: frozenset[str]
@@ -60,6 +64,7 @@ class Field:
     names: Bag
     words: Bag
     counts: bool = False
+    key: bool = False
     enum: tuple[Json, ...] = ()
 
     @property
@@ -110,6 +115,7 @@ class Toolbox:
     details: dict[str, tuple[tuple[IndexedTool, Parameter, Field], ...]] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     values: dict[str, tuple[tuple[tuple[str, ...], Json], ...]] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
     _weight: dict[str, float] = field(default_factory=dict)
     _near: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
 
@@ -161,6 +167,10 @@ class Toolbox:
                 ):
                     yield at, end, value
                     break
+
+    def names_field(self, word: str) -> bool:
+        """Whether some tool tells a value called so, paging aside."""
+        return word in self.named
 
     def reading(self) -> list[IndexedTool]:
         return [tool for tool in self.tools if not tool.writes]
@@ -240,7 +250,12 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
         for one in tool.fields:
             allowed = {value for other in indexed for parameter in other.parameters
                        if parameter.name == one.name and parameter.role == "enum" for value in parameter.enum}
+            keyed = bool(_IDENTIFYING & set(one.names)) or any(
+                parameter.role == "id" and parameter.name == one.name and _alike(one.words, parameter.words)
+                for other in indexed for parameter in other.parameters)
             object.__setattr__(one, "enum", tuple(sorted(allowed, key=str)))
+            object.__setattr__(one, "key", keyed)
+    box.named = frozenset(stem(one.name) for tool in indexed for one in tool.fields if one.item or not tool.items)
     values: dict[str, dict[tuple[str, ...], Json]] = {}
     for tool in indexed:
         for parameter in tool.parameters:
@@ -260,11 +275,17 @@ def _with_keys(tools: Sequence[IndexedTool]) -> tuple[IndexedTool, ...]:
         parameters = []
         for parameter in tool.parameters:
             words = frozenset(parameter.words)
-            known = any(name == parameter.name and other != tool.name and len(words ^ told) <= 1 for name, told, other in keys)
+            known = any(name == parameter.name and other != tool.name and _alike(words, told) for name, told, other in keys)
             keyed = known and parameter.required and parameter.role in ("text", "number", "date") and not parameter.enum
             parameters.append(replace(parameter, role="id") if keyed else parameter)
         result.append(replace(tool, parameters=tuple(parameters)))
     return tuple(result)
+
+
+def _alike(one: Iterable[str], other: Iterable[str]) -> bool:
+    """Whether two texts say nearly the same; a name and what it names are not the same."""
+    left, right = set(one), set(other)
+    return len(left ^ right) <= 1 and not _NAMES & (left ^ right)
 
 
 def _tool(tool: PublicTool) -> IndexedTool:
@@ -389,6 +410,8 @@ def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link,
 
 def _strength(box: Toolbox, source: IndexedTool, given: Field, tool: IndexedTool, parameter: Parameter) -> float:
     same = given.name == parameter.name
+    if same and _NAMES & (set(given.words) ^ set(parameter.words)):
+        return 0.5
     if same and not set(split_words(given.name)) <= {"id", "name", "code", "title", "number", "key", "label"}:
         return 1.0
     if parameter.role == "search":

@@ -154,7 +154,8 @@ def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
     first = True
     while at < len(tokens):
         token = tokens[at]
-        if token.kind == "word" and _capital(token, first, doing):
+        if token.kind == "word" and _capital(
+            token, first, doing, at + 1 < len(tokens) and _proper(tokens[at + 1])):
             end = at + 1
             while end < len(tokens):
                 if _proper(tokens[end]) or (tokens[end].kind == "number" and tokens[end].text.isdigit()
@@ -193,7 +194,7 @@ def _proper(token: Token) -> bool:
     )
 
 
-def _capital(token: Token, first: bool, doing: frozenset[str]) -> bool:
+def _capital(token: Token, first: bool, doing: frozenset[str], alone_unknown: bool = True) -> bool:
     if not _proper(token) or token.low in ("ok", "hi", "hello", "hey", "dear"):
         return False
     if not first or looks_like_code(token.text):
@@ -202,4 +203,6 @@ def _capital(token: Token, first: bool, doing: frozenset[str]) -> bool:
     bare = token.low.partition("'")[0]
     if bare in words.verbs or bare in words.openings or bare in words.stop or bare in words.superlatives:
         return False
-    return not any(similarity(token.stem, verb) >= 0.8 for verb in doing) and not token.low.endswith("ing")
+    if any(similarity(token.stem, verb) >= 0.8 for verb in doing) or token.low.endswith("ing"):
+        return False
+    return alone_unknown or token.stem not in words.sets

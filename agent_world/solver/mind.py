@@ -13,7 +13,7 @@ from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step, Turn
 from agent_world.solver.answers import empty, fitted, text_of
 from agent_world.solver.deeds import Deed, Order, orders
-from agent_world.solver.goals import _IDENTITY, _IDENTITY_ASKED, Goal, Reading, Wish, align, goals_of, is_strong, readings, residual
+from agent_world.solver.goals import IDENTITY_ASKED, Goal, Reading, Wish, adds_up, align, goals_of, is_strong, readings, residual
 from agent_world.solver.index import IndexedTool, Toolbox, merge, toolbox_of
 from agent_world.solver.lexicon import fold, stem
 from agent_world.solver.places import Places
@@ -81,6 +81,12 @@ class Mind:
             instead = None
         others = [clause for clause in (*part.then, *part.otherwise) if clause not in chosen]
         for clause in chosen:
+            if instead is None and others and part.condition is not None:
+                like = orders(others[0], self.planner, self.deeds)[0] if self.box.writing() else None
+                if like is not None and like.verb >= _SURE:
+                    pattern = Deed(tool=like.tool, arguments={}, result=None, clause=others[0], constraints=others[0].constraints)
+                    yield from self._clause(clause, False, instead=pattern, others=others)
+                    continue
             yield from self._clause(clause, False, instead=instead, others=others)
 
     def _clause(self, clause: Clause, spare: bool, instead: Deed | None = None,
@@ -93,7 +99,7 @@ class Mind:
         before = len(self.deeds)
         for order in found[:3]:
             again = instead is not None and order.tool is instead.tool
-            plain = clause.kind == "do" and _complete(order) and not before
+            plain = clause.kind == "do" and not before and not self._ordered_elsewhere(clause) and _complete(order, spare)
             if not (order.verb >= _SURE or again or plain):
                 continue
             if len(self.deeds) == before:
@@ -104,6 +110,11 @@ class Mind:
             yield from self._perform(order, clause, spare, instead, others)
             if len(self.deeds) > before or again:
                 return
+
+    def _ordered_elsewhere(self, clause: Clause) -> bool:
+        """Whether another clause says with a telling verb what is to be done."""
+        others = [one for one in self.clauses if one is not clause and one.kind == "do"]
+        return any(orders(one, self.planner, ())[0].verb >= _SURE for one in others)
 
     def _orders_something(self, clause: Clause) -> bool:
         first = clause.tokens[0].low if clause.tokens else ""
@@ -116,8 +127,11 @@ class Mind:
                  others: Sequence[Clause]) -> Generator[Step, Observation, None]:
         constraints = list(clause.constraints)
         tool = order.tool
-        if instead is not None and instead.tool is tool:
+        if instead is not None and instead.tool is tool and order.verb < _SURE:
             constraints = self._exchanged(tool, constraints, instead)
+        together = [one for one in constraints if isinstance(one, Mention) and one.group is not None]
+        if together:
+            constraints = [one for one in constraints if one not in together[1:]]
         for attempt in range(_TRIES):
             plan = self.planner.build(tool, constraints)
             if plan.missing:
@@ -139,7 +153,7 @@ class Mind:
                 helped = yield from self._unblock(done[-1], clause)
                 if helped:
                     continue
-            yield from self._repeat(tool, plan, constraints, clause)
+            yield from self._repeat(tool, plan, constraints, together, clause)
             return
 
     def _execute(self, tool: IndexedTool, plan: Plan, clause: Clause, constraints: Sequence[Constraint]):
@@ -215,15 +229,17 @@ class Mind:
 
     def _exchanged(self, tool: IndexedTool, constraints: list[Constraint], instead: Deed) -> list[Constraint]:
         """The constraints of a refused order with what the new one names in their place."""
-        fresh = [one for one in constraints if is_strong(one)]
+        fresh = {one.kind for one in constraints if isinstance(one, Mention)}
         if not fresh:
             return constraints
         best: tuple[float, int, list[Constraint]] | None = None
         for number, old in enumerate(instead.constraints):
+            if not isinstance(old, Mention) or old.kind not in fresh:
+                continue
             kept = [one for one in instead.constraints if one is not old and one not in constraints] + constraints
             plan = self.planner.build(tool, kept)
             score = plan.score - 2 * len(plan.missing) - len([one for one in plan.left if is_strong(one)])
-            if is_strong(old) and (best is None or score > best[0]):
+            if best is None or score > best[0]:
                 best = score, number, kept
         return best[2] if best is not None else constraints
 
@@ -264,20 +280,37 @@ class Mind:
                 return (yield from self._attempt(tool, plan, clause, ()))
         return False
 
-    def _repeat(self, tool: IndexedTool, plan: Plan, constraints: Sequence[Constraint],
+    def _repeat(self, tool: IndexedTool, plan: Plan, constraints: Sequence[Constraint], together: Sequence[Mention],
                 clause: Clause) -> Generator[Step, Observation, None]:
-        """The same order for further names in the same breath ("A and B")."""
-        left = [one for one in plan.left if is_strong(one)]
-        for extra in left:
-            rest = [one for one in constraints if one not in left]
-            for old in reversed([one for one in rest if is_strong(one)]):
-                other = self.planner.build(tool, [*(one for one in rest if one is not old), extra])
-                if not other.missing and not [one for one in other.left if is_strong(one)] and _same_slots(plan, other):
-                    try:
-                        yield from self._execute(tool, other, clause, constraints)
-                    except SetbackError:
-                        continue
-                    break
+        """The same order for further names in the same breath ("A and B"), or what is to be done with them next.
+
+        A list that was begun "with A and B" gets them by the tool that adds to it.
+        """
+        names = [one for one in plan.left if is_strong(one) and one not in together[1:]]
+        if together and together[0] not in plan.left:
+            for extra in together[1:]:
+                again = self.planner.build(tool, [extra if one is together[0] else one for one in constraints])
+                if not again.missing:
+                    yield from self._attempt(tool, again, clause, constraints)
+        else:
+            names += [one for one in together[1:] if one not in names]
+        for extra in sorted(names, key=lambda one: one.at):
+            following = self._following(tool, extra)
+            if following is not None:
+                yield from self._attempt(following.query.tool, following, clause, [extra])
+
+    def _following(self, tool: IndexedTool, extra: Mention) -> Plan | None:
+        """The order that takes a left-over name to what was just made."""
+        best: tuple[float, Plan] | None = None
+        for other in self.box.writing():
+            uses = any((link.tool is tool) for one in other.required for link in self.box.links.get((other.name, one.name), ()))
+            if other is tool or not uses:
+                continue
+            plan = self.planner.build(other, [extra])
+            score = plan.score + max(self.box.closest(stem(word), other.verb) for word in ("add", "put", "include"))
+            if not plan.missing and not plan.left and (best is None or score > best[0]):
+                best = score, plan
+        return best[1] if best is not None and best[0] > 1.2 else None
 
     # Conditions -----------------------------------------------------------------------------------------------
 
@@ -356,7 +389,8 @@ class Mind:
         phrase = goal.phrase
         compared = phrase.comparative is not None and clause is not None and clause.comparative is not None
         named = [one for one in phrase.constraints if is_strong(one)]
-        if clause is None or (named and not (compared and len(named) < 2)):
+        whole = phrase.each and bool(phrase.summaries or any(isinstance(one, Extreme) for one in phrase.constraints))
+        if clause is None or whole or (named and not (compared and len(named) < 2)):
             constraints = phrase.constraints
             done = {state for deed in self.deeds if deed.result is not None for state in deed.tool.becomes}
             own = tuple(one for one in constraints if not (isinstance(one, Mention) and one.kind == "value" and stem(one.text) in done))
@@ -371,7 +405,8 @@ class Mind:
         return Wish(
             words=goal.words, around=merge(around, {word: 0.6 for word in residual(phrase)}), head=clause.head if clause else {},
             kind=goal.kind, numeric=goal.numeric, constraints=constraints,
-            ranked=any(isinstance(one, Extreme) for one in phrase.constraints), own=phrase.summaries,
+            ranked=any(isinstance(one, Extreme) for one in phrase.constraints),
+            added=adds_up(phrase.text) or bool(clause and adds_up(clause.text)), own=phrase.summaries,
             summaries=clause.summaries if clause else frozenset(),
         ), clause
 
@@ -575,7 +610,7 @@ class Mind:
                 recall = self.box.match(wish.words, merge(one.words, {w: 0.45 * v for w, v in deed.tool.nouns.items()}))
                 precision = self.box.match(one.names, merge(wish.words, wish.around))
                 score = 0.6 * recall + 0.3 * precision
-                if one.names.keys() & _IDENTITY and not _IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+                if getattr(one, "key", False) and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
                     score -= 0.25
                 if max(recall, precision) > 0.4:
                     found.append((2 * score + base + self.chance("deed", deed.tool.name, name), -age, value))
@@ -600,10 +635,12 @@ class Mind:
         return [(score, value) for score, _, value in sorted(found, key=lambda entry: (-entry[0], -entry[1]))]
 
 
-def _complete(order: Order) -> bool:
+def _complete(order: Order, spare: bool) -> bool:
     """Whether everything named goes into the call and nothing it needs is missing: an order without a telling verb."""
     names = [one for one in order.plan.left if is_strong(one)]
-    return not order.plan.missing and not names and len(order.plan.query.given) + len(order.plan.query.fed) >= 2
+    missing = [one for one in order.plan.missing if one.role != "number"]
+    told = len(order.plan.query.given) + len(order.plan.query.fed)
+    return not missing and not names and told >= 2 and (spare or order.noun > 0.5)
 
 
 def _plural(clause: Clause, constraints: Sequence[Constraint]) -> bool:

@@ -134,15 +134,17 @@ class Places:
 
     def _rows(self, constraint: Constraint, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
         """Where `constraint` could select among the rows that `tool` gives."""
+        barred = {name for text, barrer, name in self.banned
+                  if barrer == tool.name and isinstance(constraint, Mention) and text == constraint.text}
         for one in tool.fields:
-            score = self.fit_field(constraint, one, tool)
+            score = self.fit_field(constraint, one, tool) if one.name not in barred else None
             if score is not None:
                 yield score, Select(Place(field=one))
         for detail in self.box.details.get(tool.name, ()):
             if detail[0].items or not tool.items and not isinstance(constraint, Extreme):
                 continue
             for one in detail[0].fields:
-                if one.item or any(one.name == other.name for other in tool.fields) and not isinstance(constraint, Extreme | Compare):
+                if one.item or one.name in barred or any(one.name == other.name for other in tool.fields) and not isinstance(constraint, Extreme | Compare):
                     continue
                 score = self.fit_field(constraint, one, detail[0], True)
                 if score is not None:
@@ -207,13 +209,13 @@ class Places:
             dated = bool(_DATES & set(one.words)) and not one.numeric
             if not (one.numeric or (dated and (isinstance(constraint, Extreme) or isinstance(constraint.value, str)))):
                 return None
-            if one.name == "total":
+            if one.key or tool.items and not one.item:
                 return None
             score = self.measured(constraint, one)
             return 0.2 + 0.8 * score if score > 0.3 else None
         if not tool.items and not detail:
             return None
-        if one.numeric or (constraint.text, tool.name, one.name) in self.banned or not one.item and tool.items:
+        if one.numeric or not one.item and tool.items:
             return None
         if (_CODED | _ID) & set(one.words) and not looks_like_code(constraint.text):
             return None

@@ -52,12 +52,16 @@ Recall = Callable[[IndexedTool, Parameter], "Fact | None"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A value that was seen or used: in which tool's result, under which name, and the names that led to it."""
+    """A value that was seen or used: in which tool's result, under which name, and the names that led to it.
+
+    `key` says that rows are named by it.
+    """
 
     tool: str
     name: str
     value: Json
     origin: frozenset[str] = frozenset()
+    key: bool = False
 
 
 def weight_of(constraint: Constraint) -> float:
@@ -225,9 +229,11 @@ class Planner:
 
     def _unfed(self, tool: IndexedTool, parameter: Parameter, depth: int) -> tuple | None:
         """A required parameter that nothing was said about: every value, or all rows of a tool that lists them."""
+        if tool.writes:
+            return None
         if parameter.role == "enum":
             return parameter.enum
-        if depth >= DEPTH - 1 or tool.writes:
+        if depth >= DEPTH - 1:
             return None
         for link in self.box.links.get((tool.name, parameter.name), ()):
             if not link.tool.writes and link.tool.items and not link.tool.required and link.field.item:

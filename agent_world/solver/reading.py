@@ -19,7 +19,10 @@ Summary = Literal["count", "sum", "mean", "difference", "share"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """Something named: a name, a code, a date, a bare number, or a value that some parameter allows."""
+    """Something named: a name, a code, a date, a bare number, or a value that some parameter allows.
+
+    Names in a row ("A, B and C") have the same `group`.
+    """
 
     kind: Literal["name", "number", "date", "value"]
     text: str
@@ -27,6 +30,7 @@ class Mention:
     context: Bag
     at: int
     quoted: bool = False
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +219,11 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
     result = []
     for piece in pieces:
         asked = any(token.text == "?" for token in piece)
-        words = [token for token in piece if not (token.kind == "mark" and token.text in ",?-–—()")]
+        words = [token for token in piece if not (token.kind == "mark" and token.text in "?-–—()")]
+        while words and words[0].kind == "mark":
+            words = words[1:]
+        while words and words[-1].kind == "mark":
+            words = words[:-1]
         while words and words[0].low in ("and", "but", "then", "so", "also") and len(words) > 1:
             words = words[1:]
         while words and words[-1].low in ("and", "but", "then", "or"):
@@ -247,7 +255,7 @@ def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
         return True
     if low == "else" and previous in (",", "or"):
         return True
-    joined = before.kind == "mark" or previous in ("and", "then", "but", "afterwards", "also", "or", "please", "finally", "next")
+    joined = before.kind == "mark" or previous in ("so", "and", "then", "but", "afterwards", "also", "or", "please", "finally", "next")
     if not joined:
         return False
     if low in ("and", "then", "but", "or"):
@@ -388,20 +396,19 @@ def _kind(tokens: Sequence[Token], asked: bool) -> Kind:
 
 
 def _head_span(tokens: Sequence[Token]) -> range:
-    """Where the content words stand that follow the question word, up to a name."""
-    first = last = 0
-    started = False
+    """Where the words stand that a question word asks about: "which support rep ...", "how many seats ...", "how high ..."."""
     for at, token in enumerate(tokens):
-        if token.low in _WH or token.low in ("many", "much"):
-            started = True
-        elif started and token.kind != "word":
-            break
-        elif started and token.low in lexicon().stop:
-            if last:
-                break
-        elif started and last - first < 3:
-            first, last = first or at, at + 1
-    return range(first, last)
+        if token.low not in ("which", "what", "whose", "many", "much", "how"):
+            continue
+        first = at + 1
+        while first < len(tokens) and tokens[first].low in ("is", "are", "was", "were", "the", "a", "an", "of", "s", "many", "much"):
+            first += 1
+        last = first
+        while last < len(tokens) and last - first < 3 and tokens[last].kind == "word" and tokens[last].low not in lexicon().stop:
+            last += 1
+        if last > first:
+            return range(first, last)
+    return range(0)
 
 
 def _compares(tokens: Sequence[Token], text: str, where: dict[int, int], used: set[int]) -> list[Compare]:
@@ -506,7 +513,26 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: range
                 kind="name" if token.kind == "name" else token.kind, text=token.text, at=at, quoted=token.quoted,
                 value=token.text if token.kind == "name" else token.value, context=_around(tokens, at, at, without=head),
             ))
-    return found
+    return _grouped(sorted(found, key=lambda one: one.at), tokens)
+
+
+_JOINING = {",", "and", "or", "&", "followed", "then"}
+
+
+def _grouped(found: list[Mention], tokens: Sequence[Token]) -> list[Mention]:
+    """Marks names that stand in a row."""
+    result: list[Mention] = []
+    for one in found:
+        before = result[-1] if result else None
+        if before is not None and before.kind == one.kind and one.kind in ("name", "value"):
+            between = [token.low for token in tokens[before.at + 1 : one.at]]
+            led = before.at > 0 and tokens[before.at - 1].low in lexicon().before
+            if set(between) & _JOINING and set(between) <= _JOINING | {"of", "by"} and not ("then" in between and led):
+                group = before.group if before.group is not None else before.at
+                result[-1] = replace(before, group=group)
+                one = replace(one, group=group, context=before.context)
+        result.append(one)
+    return result
 
 
 def _pronoun_one(tokens: Sequence[Token], at: int) -> bool:

@@ -113,14 +113,21 @@ class Runner:
         for name, value in row.items():
             values = value.items() if isinstance(value, Mapping) else [(name, value)]
             source = (name.split("(")[0] or tool.name) if isinstance(value, Mapping) else tool.name
-            self.facts += [Fact(tool=source, name=key, value=one, origin=origin) for key, one in values if _scalar(one)]
+            keys = self._keys(source)
+            self.facts += [Fact(tool=source, name=key, value=one, origin=origin, key=key in keys) for key, one in values if _scalar(one)]
+
+    def _keys(self, name: str) -> set[str]:
+        tool = next((one for one in self.box.tools if one.name == name), None)
+        if tool is None:
+            return set()
+        return {one.name for one in tool.fields if one.key} | {one.name for one in tool.parameters if one.role == "id"}
 
     def recall(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
         """The last value seen that `parameter` can take."""
         links = {(link.tool.name, link.field.name): link.strength for link in self.box.links.get((tool.name, parameter.name), ())}
-        generic = parameter.name in ("id", "name", "code", "title", "text", "query", "page")
         for fact in reversed(self.facts):
-            if (fact.tool, fact.name) in links or (fact.name == parameter.name and not generic):
+            if (fact.tool, fact.name) in links or (
+                    fact.name == parameter.name and (fact.key or not links) and parameter.role == "id"):
                 return fact
         return None
 
