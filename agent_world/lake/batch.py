@@ -53,7 +53,7 @@ class Batch:
         self._roots: set[str] = set()
         self._events: list[dict[str, Any]] = []
         self._created: dict[VersionId, str] = {}
-        self._made: list[VersionId] = []
+        self.made: list[VersionId] = []
         self._times: Counter[str] = Counter()
         self._brought = SCHEMA.empty_table()
         self._held = ExitStack()
@@ -62,7 +62,7 @@ class Batch:
     def versions(self) -> tuple[VersionId, ...]:
         """What this batch made, in order; of a batch that is done, what it made then."""
         if not self.done:
-            return tuple(self._made)
+            return tuple(self.made)
         events = self._lake.batch_events(self.id)
         names = zip(*(events.column(n).to_pylist() for n in ("version_id", "content_hash", "event_type")), strict=True)
         return tuple(version for version, content, what in names if content and what in ("created", "observed"))
@@ -119,7 +119,7 @@ class Batch:
             text=None if again else text,
         )
         self._created[version] = kind
-        self._made.append(version)
+        self.made.append(version)
         return version
 
     def observe(self, version_id: VersionId, fields: Mapping[str, Any]) -> None:

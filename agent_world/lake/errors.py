@@ -93,7 +93,7 @@ class CommitError(LakeError):
 
 
 class DivergedError(LakeError):
-    """Another process committed the same batch with other content; `artifacts` differ."""
+    """The same batch was committed before with other content; `artifacts` differ."""
 
     def __init__(self, batch: str, artifacts: Sequence[str]) -> None:
         super().__init__(batch, tuple(artifacts))
@@ -101,7 +101,7 @@ class DivergedError(LakeError):
 
     def __str__(self) -> str:
         return (
-            f"batch {self.batch} was committed meanwhile with other content for {', '.join(self.artifacts[:3])}:"
+            f"batch {self.batch} was committed before with other content for {', '.join(self.artifacts[:3])}:"
             " what made it is not deterministic; see the 'diverged' events, then run again to go on from what is there"
         )
 

@@ -141,10 +141,11 @@ class Lake(View):
         """Commit a batch; called when its ``with`` block is left.
 
         Raises:
-            DivergedError: another process committed this batch with other content meanwhile.
+            DivergedError: this batch is in the lake already, with other content.
         """
         if batch.done:
             self._note_reuse(batch)
+            self._compare(batch)
             return
         batch.finish()
         batch.commit = self._append(batch)
@@ -173,7 +174,7 @@ class Lake(View):
                 if held:
                     self.refresh()
         except (LakeError, DeltaError, OSError) as error:
-            _log.warning("projections were not stored, readers fold the events instead: %s", error)
+            _log.warning("projections were not stored (%s); `agent-world replay` makes them anew", error)
 
     def _note_reuse(self, batch: Batch) -> None:
         """A run that finds work done says so; the tables do not move."""
@@ -185,7 +186,7 @@ class Lake(View):
         self._append(note)
 
     def _compare(self, batch: Batch) -> None:
-        """Sound the alarm when the batch that won the race holds other content than this one."""
+        """Sound the alarm when the batch was committed before, by whom ever, and this one has made other content."""
         won = self.batch_events(batch.id)
         columns = [won.column(name).to_pylist() for name in ("derivation_hash", "content_hash", "version_id")]
         first = {derivation: (content, version) for derivation, content, version in zip(*columns, strict=True)}
@@ -194,7 +195,7 @@ class Lake(View):
             with self.begin("alarm", batch.id, derivation=sha256(canonical_json(differ)), run_id=batch.run_id) as alarm:
                 for derivation, second in differ.items():
                     alarm.alarm(first[derivation][1], derivation, second)
-        lost = [version for version in batch.versions if not self.has(version)]
+        lost = [version for version in batch.made if not self.has(version)]
         if lost:
             raise DivergedError(batch.id[:12], sorted({artifact_id_of(version) for version in lost}))
 
@@ -204,9 +205,11 @@ def _claim(storage: Storage, create: bool) -> None:
     try:
         marker = storage.read(MARKER)
     except FileNotFoundError:
-        found = next(iter(storage.list()), None)
+        found = next((item.key for item in storage.list() if not item.key.endswith(".aside")), None)
+        if found is not None and storage.exists(MARKER):
+            return _claim(storage, create)  # another process is making it one just now
         if found is not None:
-            raise NotALakeError(storage.uri, f"it has no {MARKER} but holds {found.key}") from None
+            raise NotALakeError(storage.uri, f"it has no {MARKER} but holds {found}") from None
         if not create:
             raise NotALakeError(storage.uri, "there is nothing") from None
         storage.write_new(MARKER, canonical_json({"lake": "agent-world", "format": FORMAT}).encode())

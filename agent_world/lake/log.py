@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from agent_world.lake.errors import CommitError, DamagedError, blame_full_disk, is_disk_full
+from agent_world.lake.errors import CommitError, DamagedError, DiskFullError, blame_full_disk, is_disk_full
 from agent_world.lake.faults import reach
 from agent_world.lake.storage import Storage
 from lake_schemas import EVENTS
@@ -87,6 +87,8 @@ class EventLog:
 
     def create(self) -> None:
         """Make the empty table unless it is there."""
+        if self._storage.exists(_log_key(0)):
+            return
         with blame_full_disk(self._storage.uri, FOLDER):
             try:
                 DeltaTable.create(
@@ -166,13 +168,19 @@ class EventLog:
                     conflict = isinstance(error, CommitFailedError)
                     if not conflict:
                         self._table = None
-                    with blame_full_disk(self._storage.uri, f"batch {key[:12]}"):
-                        if is_disk_full(error):
-                            raise
+                    if is_disk_full(error):
+                        return self._landed(key, error)
                     conflicts, faults = conflicts + conflict, faults + (not conflict)
                     if conflicts >= _CONFLICTS or faults >= _FAULTS:
                         raise CommitError(key[:12], conflicts + faults, str(error)) from error
             time.sleep(random.uniform(0, min(0.5, 0.005 * 2 ** min(conflicts + 4 * faults, 7))))
+
+    def _landed(self, key: str, error: Exception) -> Commit:
+        """A disk may fill up after the commit, while a checkpoint is written: then the batch is safe."""
+        table = self._open()
+        if _marked(table, key):
+            return Commit(table.version(), fresh=False)
+        raise DiskFullError(self._storage.uri, f"batch {key[:12]}") from error
 
     def _write(self, table: DeltaTable, keys: Sequence[str], events: pa.Table) -> None:
         write_deltalake(
@@ -215,13 +223,20 @@ class EventLog:
         try:
             entries = [json.loads(line) for line in self._storage.read(_log_key(version)).splitlines()]
             parts = [
-                pq.read_table(BytesIO(self._storage.read(f"{FOLDER}/{unquote(entry['add']['path'])}")))
+                self._file(f"{FOLDER}/{unquote(entry['add']['path'])}")
                 for entry in entries
                 if entry.get("add", {}).get("dataChange")
             ]
         except FileNotFoundError:
             return None
         return pa.concat_tables([SCHEMA.empty_table(), *(part.cast(SCHEMA) for part in parts)])
+
+    def _file(self, key: str) -> pa.Table:
+        data = self._storage.read(key)
+        try:
+            return pq.read_table(BytesIO(data))
+        except (OSError, pa.ArrowException) as error:
+            raise DamagedError(key, f"it cannot be read ({str(error).splitlines()[0]})") from error
 
     def _follow(self, version: int) -> None:
         events = self._entry(version)
@@ -235,25 +250,23 @@ class EventLog:
             parts = pa.concat_tables([chunk.events for chunk in self._chunks]).combine_chunks()
             self._chunks = [_Chunk(self._chunks[0].after, version, parts)]
 
-    def _damage(self, table: DeltaTable) -> DamagedError | None:
-        """The first data file that is missing or cannot be read."""
+    def _blame(self, table: DeltaTable) -> None:
+        """Raise for the first data file that is missing or cannot be read."""
         for path in pa.table(table.get_add_actions()).column("path").to_pylist():
             key = f"{FOLDER}/{unquote(path)}"
             try:
-                pq.read_table(BytesIO(self._storage.read(key)))
-            except FileNotFoundError:
-                return DamagedError(key, "the file is missing")
-            except (OSError, pa.ArrowException) as error:
-                return DamagedError(key, f"it cannot be read ({str(error).splitlines()[0]})")
-        return None
+                self._file(key)
+            except FileNotFoundError as error:
+                raise DamagedError(key, "the file is missing") from error
 
     def _load(self, after: int, through: int) -> pa.Table:
         place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
         table = self.handle()
         try:
             events = table.to_pyarrow_dataset().to_table(filter=place)
-        except (OSError, pa.ArrowException) as error:
-            raise self._damage(table) or error from error
+        except (OSError, pa.ArrowException):
+            self._blame(table)
+            raise
         return events.cast(SCHEMA).sort_by([("commit_version", "ascending"), ("position", "ascending")])
 
 

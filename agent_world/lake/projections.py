@@ -66,7 +66,7 @@ class Projections:
             return None
         try:
             rows = table.to_pyarrow_table().sort_by(ROW)
-        except FileNotFoundError:
+        except (OSError, pa.ArrowException):
             return None  # a cache with holes is no cache: fold again
         schema = pa.schema([(column.name, column.type) for column in TABLES[name].all_columns])
         last = pc.max(rows.column(ROW)).as_py()

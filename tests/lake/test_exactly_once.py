@@ -136,6 +136,26 @@ def test_a_second_content_for_one_derivation_sounds_the_alarm_and_overwrites_not
     assert alarm["version_id"] == kept and lost.rpartition("@")[2] in alarm["payload"]
 
 
+def test_work_that_is_done_again_and_gives_other_content_sounds_the_alarm(lake):
+    for title in ("t", "t"):
+        with lake.begin("x", derivation="d", run_id="r1") as batch:
+            kept = batch.create("theme", "a", {"title": title})
+    with pytest.raises(DivergedError), lake.begin("x", derivation="d", run_id="r2") as batch:
+        assert batch.done
+        batch.create("theme", "a", {"title": "u"})
+    assert [row["version_id"] for row in lake.read("themes")] == [kept]
+    assert lake.sql("SELECT version_id FROM events WHERE event_type = 'diverged'").to_pylist() == [{"version_id": kept}]
+
+
+def test_a_lake_that_several_processes_make_at_once_is_one_lake(tmp_path: Path):
+    uri = str(tmp_path / "lake")
+    writers = [writer(uri, f"w{number}", 1, 1) for number in range(4)]
+    for process in writers:
+        process.communicate()
+        assert process.returncode == 0
+    assert len(open_lake(uri).read("themes")) == 4
+
+
 def test_a_commit_whose_reply_was_lost_is_read_back_and_not_written_twice(lake, monkeypatch):
     write_once, calls = EventLog._write, []
 
