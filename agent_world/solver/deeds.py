@@ -66,6 +66,8 @@ def _verbs(clause: Clause) -> dict[str, float]:
     weight = 1.0
     words = {token.stem for token in clause.tokens}
     for at, token in enumerate(clause.tokens):
+        if at and clause.tokens[at - 1].kind == "name" and token.kind == "word" and token.low.endswith(("ed", "s")):
+            spoken.setdefault(token.stem, 0.9)  # "Ann borrowed ...", "Ann returns ..."
         if token.kind != "word" or token.low in _DETERMINERS:
             weight = min(weight, 0.55)
         elif token.low not in lexemes.stop:

@@ -28,6 +28,9 @@ IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "ref
 """Words that ask for what a thing is known by to machines."""
 
 
+_SAID: Mapping[Summary, frozenset[str]] = {"count": _PLAIN, "mean": _MEAN, "sum": _SUM}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """One field of the answer: `words` is what is left of its text when names, comparisons and sums are taken out."""
@@ -186,7 +189,7 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
     listed = tool.items is not None
     many = wish.kind == "array"
     for one in tool.fields:
-        if one.name == "total" and listed:
+        if one.name == "total" and listed and not one.item:
             if query.spread and wish.numeric:
                 yield Place(field=one), "value", True, 0.5 + 0.4 * box.match(wish.words, tool.nouns)
             continue
@@ -224,8 +227,9 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         return
     recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in tool.nouns.items()}))
     precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
-    if "count" in wish.own and one.counts and _PLAIN & set(one.names):
-        precision = recall
+    asked = wish.own or wish.summaries
+    if any(summary in asked and words & set(one.names) for summary, words in _SAID.items()):
+        precision = max(precision, recall)
     told = box.touch(wish.head, one.words) if wish.head else 0.0
     if not wish.words and one.counts and wish.numeric:
         recall = precision = 0.5 + 0.5 * box.match(one.names, tool.nouns)
@@ -255,7 +259,7 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
     if "mean" in summaries and wish.numeric:
         yield place, "value", whole, score + (0.15 if said["mean"] else -0.5)
         if summed and not said["mean"] and not one.counts:
-            yield place, "mean", False, score + 0.05
+            yield place, "mean", False, score + (0.05 if detail is None else -0.1)
     elif "sum" in summaries and wish.numeric:
         yield place, "value", whole, score + (0.1 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3)
         if summed and (not said["sum"] or wish.added):

@@ -44,7 +44,7 @@ class Parameter:
     names: Bag
     words: Bag
     strict: bool = False
-    examples: frozenset[str] = frozenset()
+    examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def numeric(self) -> bool:
@@ -259,7 +259,8 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
     values: dict[str, dict[tuple[str, ...], Json]] = {}
     for tool in indexed:
         for parameter in tool.parameters:
-            for value in parameter.enum if parameter.role == "enum" else ():
+            examples = [value for value in parameter.examples.values() if not value.isdigit()]
+            for value in parameter.enum if parameter.role == "enum" else examples:
                 words = tuple(re.split(r"[\s_-]+", str(value)))
                 first = words[0] if len(words[0]) <= 3 else words[0].lower()
                 values.setdefault(stem(first.lower())[:4], {})[words] = value
@@ -350,10 +351,10 @@ def _parameter(name: str, schema: Mapping, required: bool) -> Parameter:
     )
 
 
-def _examples(description: str) -> frozenset[str]:
-    """Values that a description gives as examples, folded."""
+def _examples(description: str) -> dict[str, str]:
+    """Values that a description gives as examples, by their folded text."""
     found = re.search(r"\b(?:such as|for example|e\.g\.|like) (.+?)(?:[.;)]?$|\. )", description)
-    return frozenset(fold(one.strip()) for one in re.split(r", | or | and ", found.group(1))) if found else frozenset()
+    return {fold(one.strip()): one.strip() for one in re.split(r", | or ", found.group(1))} if found else {}
 
 
 def _role(name: str, schema: Mapping, description: str) -> Role:
@@ -401,10 +402,9 @@ def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link,
             if given.numeric != parameter.numeric and given.types and parameter.types:
                 continue
             strength = _strength(box, source, given, tool, parameter)
-            if parameter.role == "id" and not _at_home(source, given):
-                strength *= 0.7
             if strength >= 0.55:
-                found.append(Link(tool=source, field=given, strength=strength))
+                home = parameter.role != "id" or _at_home(source, given)
+                found.append(Link(tool=source, field=given, strength=strength if home else 0.7 * strength))
     return tuple(sorted(found, key=lambda link: -link.strength)[:12])
 
 

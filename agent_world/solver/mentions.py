@@ -128,7 +128,9 @@ def _words(text: str, start: int, end: int) -> list[Token]:
         elif re.fullmatch(r"[^\w\s]", word):
             tokens.append(Token(text=word, kind="mark", start=match.start()))
         else:
-            tokens.append(Token(text=word, kind="word", start=match.start()))
+            # "d-block", "half-life": two words; codes and capitalised names stay whole.
+            parts = word.split("-") if re.fullmatch(r"[a-z]+(-[a-z]+)+", word) else [word]
+            tokens += [Token(text=part, kind="word", start=match.start()) for part in parts]
     return tokens
 
 

@@ -108,7 +108,7 @@ class Mind:
                     if clauses and clauses[0][0].kind == "ask" and clauses[0][0].position < clause.position:
                         yield from self._settle(goal)
             yield from self._perform(order, clause, spare, instead, others)
-            if len(self.deeds) > before or again:
+            if any(deed.result is not None for deed in self.deeds[before:]) or again or (spare and len(self.deeds) > before):
                 return
 
     def _ordered_elsewhere(self, clause: Clause) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,6 +24,7 @@ _PEOPLE = frozenset(map(stem, (
     "person", "people", "passenger", "patient", "member", "customer", "nurse", "doctor", "employee", "student", "player", "guest",
     "reader", "holder", "assignee", "worker", "borrower", "buyer", "client", "user", "reviewer")))
 _CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
+_RANKS = frozenset(map(stem, ("rank", "position", "place", "spot")))
 _NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
 _DOWNWARD = {"highest", "largest", "descending", "desc", "most", "high", "biggest", "greatest", "longest", "newest", "latest"}
 _UPWARD = {"lowest", "smallest", "ascending", "asc", "least", "low", "fewest", "shortest", "oldest", "earliest"}
@@ -156,7 +158,10 @@ class Places:
             return None
         if isinstance(constraint, Compare):
             return self._fit_limit(constraint, parameter)
-        if isinstance(constraint, Extreme) or (constraint.text, tool.name, parameter.name) in self.banned:
+        if isinstance(constraint, Extreme):
+            first = constraint.more and not constraint.degrees and not constraint.context
+            return 0.9 if first and tool.writes and parameter.numeric and _RANKS & set(parameter.words) else None
+        if (constraint.text, tool.name, parameter.name) in self.banned:
             return None
         near = self.box.touch(constraint.context, merge(parameter.words, {w: 0.5 * v for w, v in tool.nouns.items()}))
         value, role = constraint.value, parameter.role
@@ -175,7 +180,8 @@ class Places:
         if constraint.kind == "number":
             own = self.box.touch(constraint.context, parameter.words)
             if parameter.numeric and role == "number":
-                return 0.3 + 0.7 * own if own > 0.2 or tool.writes else None
+                bare = tool.writes and not any(weight > 0.5 for weight in constraint.context.values())
+                return 0.3 + 0.7 * own if own > 0.2 or bare else 0.1 if tool.writes else None
             beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
             own = self.box.touch(beside, parameter.words)
             coded = role == "id" or role == "text" and _NUMBERED & set(parameter.words)
@@ -192,7 +198,7 @@ class Places:
             return (0.3 if made else 0.6) + 0.4 * near if code else None
         person = 0.0
         if _PEOPLE & (parameter.words.keys() | tool.nouns.keys()):
-            person = 0.06 if " " in constraint.text and not constraint.quoted else -0.06
+            person = -0.4 if re.search(r"\d", constraint.text) else 0.06 if " " in constraint.text and not constraint.quoted else -0.06
         if role == "search":
             return (0.45 if code else 0.6) + 0.4 * near + person
         if role == "date":

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from agent_world.environments.model import Json
 from agent_world.solver.index import Field, IndexedTool, Link, Parameter, Toolbox
+from agent_world.solver.lexicon import fold
 from agent_world.solver.places import DEPTH, LABELS, Feed, Give, Known, Places, Select, Slot, Sort, agrees, as_number, same_text
 from agent_world.solver.query import Blame, Keep, Order, Place, Query
 from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
@@ -42,7 +43,7 @@ class Chance:
 
     def __call__(self, *key: object) -> float:
         if key not in self.drawn:
-            self.drawn[key] = -math.log(-math.log(self.random.random() or 1e-12)) * self.temperature
+            self.drawn[key] = self.random.gauss(0.0, self.temperature)
         return self.drawn[key]
 
 
@@ -202,7 +203,9 @@ class Planner:
         """The constraint as an argument of the parameter's type."""
         if isinstance(constraint, Compare):
             return self._bound(parameter, constraint)
-        value = constraint.value
+        if isinstance(constraint, Extreme):
+            return 1
+        value = parameter.examples.get(fold(str(constraint.value)), constraint.value)
         if parameter.enum:
             return next((one for one in parameter.enum if same_text(one, value)), value)
         if parameter.numeric and isinstance(value, str):

@@ -213,20 +213,16 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
     """Cuts a sentence where a new request begins; each piece with its role: plain, if, unless, else."""
     pieces: list[list[Token]] = [[]]
     for at, token in enumerate(sentence):
-        if _starts(sentence, at, doing) and any(one.kind != "mark" and one.low not in _POLITE for one in pieces[-1]):
+        if _starts(sentence, at, doing) and not _opening(pieces[-1]):
             pieces.append([])
         pieces[-1].append(token)
     result = []
     for piece in pieces:
         asked = any(token.text == "?" for token in piece)
         words = [token for token in piece if not (token.kind == "mark" and token.text in "?-–—()")]
-        while words and words[0].kind == "mark":
+        while len(words) > 1 and words[0].low in ("and", "but", "then", "so", "also", ",", "'", '"'):
             words = words[1:]
-        while words and words[-1].kind == "mark":
-            words = words[:-1]
-        while words and words[0].low in ("and", "but", "then", "so", "also") and len(words) > 1:
-            words = words[1:]
-        while words and words[-1].low in ("and", "but", "then", "or"):
+        while words and words[-1].low in ("and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'):
             words = words[:-1]
         if not words:
             continue
@@ -241,6 +237,14 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
             role = "else"
         result.append((role, [*words, *([Token(text="?", kind="mark")] if asked else [])]))
     return result
+
+
+def _opening(piece: Sequence[Token]) -> bool:
+    """Words before a request that are none themselves: "Please", "On average,"."""
+    words = [token for token in piece if token.kind != "mark"]
+    if all(token.low in _POLITE for token in words):
+        return True
+    return len(words) <= 3 and words[0].low in ("on", "in", "for", "at", "all") and all(one.kind == "word" for one in words)
 
 
 def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
