@@ -64,7 +64,7 @@ def mine_theme(seed: Seed) -> Mined | Rejected:
     """Search, judge, structure: a database for the theme, or why there is none."""
     from agent_world.discovery.mining import mine
 
-    return mine(seed.theme, corpus())
+    return mine(seed.theme, corpus(), theme_version=seed.version)
 
 
 def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched]:

@@ -21,7 +21,9 @@ _REAL = re.compile(r"-?\d*\.?\d+([eE][+-]?\d+)?")
 _KEY_NAME = re.compile(r"(id|code|key|pk|number|icao|ident|abbr|faa|num)$")
 _SELF_NAME = re.compile(r"parent|report|prev|super|base")
 _VAGUE = {"id", "pk", "key", "code", "name", "type", "value", "number"}
-_NO_REFERENCE = re.compile(r"^(year|yr|month|day|date|hour|minute|time|ordinal|index|rank|position|row|count|column\d+|n|x|y)(id)?$")
+_NO_REFERENCE = re.compile(
+    r"^(year|yr|month|day|date|hour|minute|time|ordinal|index|rank|position|row|count|column\d+|n|x|y)(id)?$")
+_NO_KEY = re.compile("name|title|desc|coordinates|latl|comment|note")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,8 @@ def discover(tables: Sequence[RawTable]) -> Keys:
     for name, columns in candidates.items():
         full = [column for column in columns if profiles[name, column].full]
         if full:
-            primary[name] = max(full, key=lambda c: (referenced[name, c], c == primary.get(name), -full.index(c)))
+            primary[name] = max(full, key=lambda c: (not _NO_KEY.search(_plain(c)) or referenced[name, c] > 1,
+                                                     referenced[name, c], c == primary.get(name), -full.index(c)))
     return Keys(primary=primary, links=(*declared, *found))
 
 
@@ -131,7 +134,7 @@ def _by_name(table: str, columns: Sequence[str], profiles: Profiles) -> str | No
         plain = _plain(column)
         seen = profiles[table, column]
         return (3 * bool(_KEY_NAME.search(plain)) + 2 * (plain in _VAGUE - {"name"} or singular(_plain(table)) in plain)
-                + 1 - 0.1 * seen.position - (seen.longest > 24) - 2 * bool(re.search("name|title|desc", plain)))
+                + 1 - 0.1 * seen.position - (seen.longest > 24) - 2 * bool(_NO_KEY.search(plain)))
 
     return max(full, key=lambda column: (score(column), -profiles[table, column].position))
 

@@ -5,7 +5,8 @@ Which data a theme gets is decided here, by evidence, for every theme in the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agent_world.codec import encode
@@ -16,18 +17,18 @@ from agent_world.discovery.normalise import split_wide
 from agent_world.discovery.references import find_references
 from agent_world.discovery.relevance import Evidence
 from agent_world.discovery.richness import richness
+from agent_world.discovery.sampling import sample
 from agent_world.discovery.selection import most_linked
 from agent_world.discovery.structure import MAX_ROWS, assemble, build
-from agent_world.discovery.sampling import sample
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
 from agent_world.discovery.words import expanded
 from agent_world.environments.model import SQLITE_FILE
 from agent_world.identity import VersionId, content_hash, version_id
 
-MIN_SCORE = 0.27
+MIN_SCORE = 0.22
 MIN_ANCHORS = 3
-FEW_ANCHORS_SCORE = 0.40
+FEW_ANCHORS_SCORE = 0.32
 MIN_ANSWER = 0.12
 MIN_TABLES = 2
 MAX_BYTES = 2_000_000
@@ -91,10 +92,11 @@ def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[li
     tables, keys = corpus.tables(document.document_id), corpus.keys(document.document_id)
     chosen = most_linked(tables, keys, relevance=_table_relevance(theme, tables))
     names = {table.name for table in chosen}
+    chosen = [_without_dangling(table, keys, names) for table in chosen]
     keys = Keys(primary={name: key for name, key in keys.primary.items() if name in names},
                 links=tuple(link for link in keys.links if link.child in names and link.parent in names))
     if len(chosen) < _WIDE_BELOW:
-        for table in list(chosen):
+        for table in chosen:
             parts, keys = split_wide(table, keys)
             chosen = [*[other for other in chosen if other.name != table.name], *parts]
     if len(chosen) < MIN_TABLES:
@@ -103,10 +105,18 @@ def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[li
     return chosen, keys
 
 
+def _without_dangling(table: RawTable, keys: Keys, names: Collection[str]) -> RawTable:
+    """The table without numbers that refer to rows of tables which are not here."""
+    gone = {link.column for link in keys.links if link.child == table.name and link.parent not in names}
+    gone -= {keys.primary.get(table.name)}
+    kept = [position for position, column in enumerate(table.header)
+            if column not in gone or not all((row[position] or "0").isdigit() for row in table.rows)]
+    return replace(table, header=tuple(table.header[position] for position in kept),
+                   rows=tuple(tuple(row[position] for position in kept) for row in table.rows))
+
+
 def join(tables: Sequence[RawTable], keys: Keys, parent: RawTable, link: Link) -> tuple[list[RawTable], Keys]:
     """The tables with one more that a column of theirs refers to."""
-    from dataclasses import replace
-
     name = parent.name if parent.name not in {table.name for table in tables} else f"{parent.name} reference"
     return [*tables, replace(parent, name=name, declared_key=(), declared_links=())], Keys(
         primary={**keys.primary, name: link.parent_column}, links=(*keys.links, replace(link, parent=name)))

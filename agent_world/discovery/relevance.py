@@ -20,6 +20,7 @@ _COMMON_DOCUMENTS = 0.20
 _RARE_DOCUMENTS = 0.02
 _NAME_WEIGHT = 1.5
 _CELL_WEIGHT = 0.5
+_PRIOR = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class Relevance:
         rare = _RARE_DOCUMENTS * len(self._words)
         anchors = {word: _NAME_WEIGHT if word in names else 1.0 if word in strong else _CELL_WEIGHT for word in shared
                    if word in strong or (word in document.fields["cells"] and self._frequency[word] <= rare)}
-        total = sum(terms.values())
+        total = sum(terms.values()) + _PRIOR  # a theme of few words must not win by one of them
         anchored = sum(terms[word] * self._rarity(word) * weight for word, weight in anchors.items()) / total
         coverage = sum(terms[word] * self._rarity(word) for word in shared) / total
         answer = self._answer(names, spoken)

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from agent_world.discovery.columns import TypedColumn, Value
 from agent_world.environments.model import Column, ColumnRole
 
-_MONEY = re.compile(r"(^|_)(price|cost|amount|salary|revenue|sales|profit|budget|fee|gross|wage|income|box_office|total)(_|$)")
+_MONEY = re.compile(
+    r"(^|_)(price|cost|amount|salary|revenue|sales|profit|budget|fee|gross|wage|income|box_office|total)(_|$)")
 _RATING = re.compile(r"(^|_)(rating|score|meter|stars|metacritic)(_|$)")
 _CODE = re.compile(r"(^|_)(id|code|number|zip|postal|post|isbn|numeric|num|iata|icao|alpha|key|flight)(_\d)?$")
 _NAME = re.compile(r"(^|_)(name|title|label|description|caption)$")
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d.*)?")
 _TEXT_LENGTH = 60
+_LABEL_LENGTH = 240
 
 
 def role_of(name: str, column: TypedColumn) -> ColumnRole:
@@ -37,9 +39,8 @@ def role_of(name: str, column: TypedColumn) -> ColumnRole:
         return "rating"
     if column.type == "integer" and _CODE.search(name):
         return "code"
-    if column.type == "integer" and distinct <= 10 and len(known) >= 30 and not re.search(r"(count|quantity|seats)", name):
-        return "category"
-    return "measure"
+    few = column.type == "integer" and distinct <= 10 and len(known) >= 30
+    return "category" if few and not re.search(r"(count|quantity|seats)", name) else "measure"
 
 
 def _text_role(name: str, known: list[str], distinct: int) -> ColumnRole:
@@ -73,8 +74,10 @@ def choose_label(columns: Sequence[Column], values: Mapping[str, tuple[Value, ..
         if column.type != "text" or not known or column.role in {"reference", "list", "date", "clock", "category"}:
             continue
         wordy = sum(bool(re.search(r"[^\W\d_]{2}", str(value))) for value in known[:500]) / len(known[:500])
-        if wordy < 0.9 or max(len(str(value)) for value in known) > 160:
+        if wordy < 0.9 or max(len(str(value)) for value in known) > _LABEL_LENGTH:
             continue
+        if column.role == "identifier" and not any(" " in str(value) for value in known):
+            continue  # a code names a row for machines only
         named = column.name in {"name", "title"} or bool(_NAME.search(column.name))
         uniqueness = len(set(known)) / len(known)
         if not named and uniqueness < 0.95:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from agent_world.discovery.keys import Keys, Link
 from agent_world.discovery.model import RawTable
 
-MAX_TABLES = 6
+MAX_TABLES = 7
+_WELL_LINKED = 3
 
 
 def most_linked(
@@ -26,7 +27,9 @@ def most_linked(
     def weight(name: str) -> tuple[float, str]:
         rows = by_name[name].total
         size = math.log10(rows) if rows >= 5 else 0.0
-        return (2.0 * relevance.get(name, 0.0) + min(degree[name], 6) + 0.5 * min(size, 4.0), name)
+        refers = {link.column for link in links if link.child == name} | {keys.primary.get(name)}
+        tells = 0.0 if set(by_name[name].header) <= refers else 2.0  # a mere junction of keys says little by itself
+        return (2.0 * relevance.get(name, 0.0) + min(degree[name], _WELL_LINKED) + 0.5 * min(size, 4.0) + tells, name)
 
     chosen: list[str] = [max(by_name, key=weight)] if by_name else []
     while len(chosen) < limit:

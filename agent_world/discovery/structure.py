@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_world.discovery.columns import TypedColumn, Value, null_markers, type_column
@@ -104,10 +104,12 @@ def assemble(
 
 def sqlite_bytes(built: Sequence[Built]) -> bytes:
     """The SQLite file of structured tables: same content, same bytes (with one SQLite library)."""
+    referred = {(foreign.parent, foreign.parent_column) for item in built for foreign in item.table.foreign_keys
+                if foreign.integrity == 1.0}
     connection = sqlite3.connect(":memory:")
     try:
         for item in built:
-            connection.execute(_create_statement(item.table))
+            connection.execute(_create_statement(item.table, referred))
             marks = ", ".join("?" * len(item.table.columns))
             connection.executemany(f'INSERT INTO "{item.table.name}" VALUES ({marks})', item.rows())
         connection.commit()
@@ -117,16 +119,19 @@ def sqlite_bytes(built: Sequence[Built]) -> bytes:
         connection.close()
 
 
-def _create_statement(table: Table) -> str:
+def _create_statement(table: Table, referred: Collection[tuple[str, str]]) -> str:
     lines = []
     for column in table.columns:
         line = f'"{column.name}" {_SQL_TYPES[column.type]}'
         if (column.name,) == table.primary_key:
             line += " PRIMARY KEY"
+        elif (table.name, column.name) in referred:
+            line += " UNIQUE"
         lines.append(line if column.nullable or "PRIMARY" in line else f"{line} NOT NULL")
-    for foreign in table.foreign_keys:
-        if foreign.integrity == 1.0:  # a link that real data breaks is recorded and measured, not enforced
-            lines.append(f'FOREIGN KEY ("{foreign.column}") REFERENCES "{foreign.parent}" ("{foreign.parent_column}")')
+    lines.extend(
+        f'FOREIGN KEY ("{foreign.column}") REFERENCES "{foreign.parent}" ("{foreign.parent_column}")'
+        for foreign in table.foreign_keys
+        if foreign.integrity == 1.0)  # a link that real data breaks is recorded and measured, not enforced
     return f'CREATE TABLE "{table.name}" ({", ".join(lines)})'
 
 
@@ -162,11 +167,22 @@ class _Draft:
             elif (original in self.references and self.typed[original].type == "integer"
                     and words[-1] not in {"id", "code", "number", "key"}):
                 words = (*words, "id")
+            if original == self.key and words[-1:] == ("name",) and _are_codes(self.typed[original]):
+                words = (*(words[:-1] or name_words(self.singular)), "code")
             name = snake(words)
+            if name in names.values():
+                name = snake(name_words(original))
             while name in names.values() or name in _RESERVED:
                 name += "_value" if name in _RESERVED else "_2"
             names[original] = name
         return names
+
+
+def _are_codes(column: TypedColumn) -> bool:
+    """Short values without spaces, most of them with a digit: a code, whatever the source calls it."""
+    known = [str(value) for value in column.values if value is not None]
+    return (all(len(value) <= 12 and " " not in value for value in known)
+            and sum(any(letter.isdigit() for letter in value) for value in known) > 0.5 * len(known))
 
 
 def _table_names(tables: Sequence[RawTable]) -> dict[str, str]:
@@ -192,7 +208,8 @@ def _most_filled(kept: list[str], typed: Mapping[str, TypedColumn], needed: set[
     """At most MAX_COLUMNS columns: the needed ones, then those with the fewest gaps, in the order of the source."""
     def gaps(original: str) -> tuple[bool, int, int]:
         values = typed[original].values
-        return (original not in needed, 10 * sum(value is None for value in values) // len(values), kept.index(original))
+        empty = 10 * sum(value is None for value in values) // len(values)
+        return (original not in needed, empty, kept.index(original))
 
     chosen = set(sorted(kept, key=gaps)[:MAX_COLUMNS])
     return [original for original in kept if original in chosen]

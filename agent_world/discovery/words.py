@@ -70,7 +70,7 @@ def singular(noun: str) -> str:
 def plural(noun: str) -> str:
     """The plural of a singular noun, of a phrase its last word."""
     head, _, last = noun.rpartition(" ")
-    if last in _UNINFLECTED or singular(last) != last:
+    if not last.isalpha() or last in _UNINFLECTED or singular(last) != last:
         return noun
     return f"{head} {_engine().plural_noun(last) or last}".strip()
 

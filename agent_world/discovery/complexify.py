@@ -1,0 +1,210 @@
+"""Complexification `phi`: one round makes the next, richer version of a database (method.md 2).
+
+A round looks for what the data itself points to: tables of other sources that its values refer to, and documents that
+search finds for the theme. It counts only if a table, a link or a document comes from a source new to this database.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agent_world.discovery.corpus import Corpus
+from agent_world.discovery.documents import FORMATS, Format, render
+from agent_world.discovery.model import RawTable, Theme
+from agent_world.discovery.references import FoundReference, find_references
+from agent_world.discovery.richness import distinct_rows, richness
+from agent_world.discovery.structure import Built, assemble, build
+from agent_world.discovery.text import stems
+from agent_world.discovery.themes.documents import theme_text
+from agent_world.environments.model import (
+    DOCUMENTS_FOLDER,
+    SQLITE_FILE,
+    Database,
+    Document,
+    ForeignKey,
+    Source,
+    Table,
+)
+from agent_world.identity import rng, slug
+
+MAX_BYTES = 8_000_000
+_SHEET_ROWS = 40
+_SHEET_COLUMNS = 5
+_PAGE_BYTES = 40_000
+_PAGES_READ = 6
+_README_BYTES = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Addition:
+    """A document with its bytes."""
+
+    document: Document
+    data: bytes
+
+
+def complexify(
+    database: Database, files: Mapping[str, bytes], theme: Theme, corpus: Corpus, round: int
+) -> tuple[Database, dict[str, bytes]] | None:
+    """The database of this round, or None when nothing new was found: then the round does not count."""
+    built = load(database, files)
+    known = known_sources(database)
+    references = find_references(
+        [_raw(item) for item in built], corpus, known_files=known,
+        taken={(item.table.name, foreign.column) for item in built for foreign in item.table.foreign_keys})
+    grown = _with_reference(built, references, round)
+    if grown:
+        references = [found for found in references if _source_of(found.table) not in known
+                      and found.table.source != grown[-1].table.source]
+        known |= {_source_of(grown[-1].table)}
+    addition = (_sheet(references, database, round)
+                or _page(theme, corpus, known, round)
+                or _readme(grown or built, corpus, known, round))
+    if grown is None and addition is None:
+        return None
+    built = grown or built
+    documents = (*database.documents, *([addition.document] if addition else []))
+    document_files = {path: data for path, data in files.items() if path != SQLITE_FILE}
+    if addition:
+        document_files[f"{DOCUMENTS_FOLDER}/{addition.document.path}"] = addition.data
+    return assemble(built, database_id=database.database_id, theme=database.theme, round=round, documents=documents,
+                    document_files=document_files, richness=richness(built, documents))
+
+
+def load(database: Database, files: Mapping[str, bytes]) -> list[Built]:
+    """The tables of a database with their values, from its files."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.deserialize(files[SQLITE_FILE])
+        built = []
+        for table in database.tables:
+            names = ", ".join(f'"{column.name}"' for column in table.columns)
+            rows = connection.execute(f'SELECT {names} FROM "{table.name}" ORDER BY rowid').fetchall()
+            columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+            built.append(Built(table=table, columns={
+                column.name: values for column, values in zip(table.columns, columns, strict=True)}))
+        return built
+    finally:
+        connection.close()
+
+
+def known_sources(database: Database) -> set[tuple[str, str]]:
+    """(package, file) of everything a database was made from."""
+    sources = [table.source for table in database.tables] + [document.source for document in database.documents]
+    return {(source.package, source.file) for source in sources if source}
+
+
+def _source_of(table: RawTable | Table) -> tuple[str, str]:
+    return (table.source.package, table.source.file) if table.source else ("", "")
+
+
+def _raw(item: Built) -> RawTable:
+    """A structured table as text again, for comparison with the corpus."""
+    table = item.table
+    columns = [[None if value is None else str(value) for value in item.columns[column.name]]
+               for column in table.columns if column.type == "text" and column.role not in {"date", "clock", "list"}]
+    header = tuple(column.name for column in table.columns
+                   if column.type == "text" and column.role not in {"date", "clock", "list"})
+    source = table.source or Source(package="", version="", file="", sha256="", licence="")
+    return RawTable(name=table.name, header=header, rows=tuple(zip(*columns, strict=True)), total=table.rows,
+                    source=source)
+
+
+def _with_reference(built: Sequence[Built], references: Sequence[FoundReference], round: int) -> list[Built] | None:
+    """The tables plus the best reference table that brings something, linked to the column that refers to it."""
+    names = {item.table.name for item in built}
+    for found in references:
+        parent = build([found.table], {found.table.name: found.link.parent_column}, [], added_in=round)[0]
+        if parent.table.name in names or len(parent.table.columns) < 2 or not _brings_rows(parent, built):
+            continue
+        return [*(_linked(item, found, parent) for item in built), parent]
+    return None
+
+
+def _brings_rows(parent: Built, built: Sequence[Built]) -> bool:
+    """Whether its rows say something that no table here says already, keys aside."""
+    own = {frozenset(map(str, row)) for row in parent.rows()}
+    for item in built:
+        own -= {frozenset(map(str, row)) for row in item.rows()}
+    return len(own) > 0 and distinct_rows(parent) > 1
+
+
+def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
+    if item.table.name != found.link.child:
+        return item
+    key = next(column.name for column in parent.table.columns
+               if column.original.split(" (")[0] == found.link.parent_column)
+    values = [value for value in item.columns[found.link.column] if value is not None]
+    theirs = set(parent.columns[key])
+    integrity = round_share(sum(value in theirs for value in values), len(values))
+    foreign = ForeignKey(column=found.link.column, parent=parent.table.name, parent_column=key, integrity=integrity,
+                         origin="discovered")
+    columns = tuple(replace(column, role="reference") if column.name == found.link.column
+                    and column.name not in item.table.primary_key and column.name != item.table.label else column
+                    for column in item.table.columns)
+    table = replace(item.table, columns=columns, foreign_keys=(*item.table.foreign_keys, foreign))
+    return Built(table=table, columns=item.columns)
+
+
+def round_share(part: int, whole: int) -> float:
+    """A share with four decimals; 1.0 of nothing."""
+    return round(part / whole, 4) if whole else 1.0
+
+
+def _sheet(references: Sequence[FoundReference], database: Database, round: int) -> _Addition | None:
+    """A small table of another source, about values that occur here, as a document."""
+    for found in references:
+        parent = build([found.table], {found.table.name: found.link.parent_column}, [], added_in=round)[0]
+        columns = [column for column in parent.table.columns if column.role != "list"][:_SHEET_COLUMNS]
+        key = next(column for column in parent.table.columns
+                   if column.original.split(" (")[0] == found.link.parent_column)
+        columns = [key, *(column for column in columns if column.name != key.name)][:_SHEET_COLUMNS]
+        if len(columns) < 2:
+            continue
+        rows = list(zip(*(parent.columns[column.name] for column in columns), strict=True))[:_SHEET_ROWS]
+        format = _format(database, round)
+        title = f"{parent.table.plural} by {key.words}"
+        data = render(format, parent.table.name, [column.name for column in columns], rows)
+        document = Document(path=f"{slug(parent.table.plural)}.{format}", format=format, title=title,
+                            source=parent.table.source, added_in=round)
+        if document.path not in {known.path for known in database.documents}:
+            return _Addition(document=document, data=data)
+    return None
+
+
+def _format(database: Database, round: int) -> Format:
+    """A format this database does not have yet, chosen by its id."""
+    used = {document.format for document in database.documents}
+    choice = list(FORMATS)
+    rng("document-format", database.database_id).shuffle(choice)
+    fresh = [format for format in choice if format not in used] or choice
+    return fresh[round % len(fresh)]
+
+
+def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int) -> _Addition | None:
+    """A page of documentation that shares at least three distinctive words with the theme."""
+    text = theme_text(theme.title, theme.description, theme.nouns, theme.verbs, theme.tools)
+    terms = corpus.background.terms(theme.title, text)
+    for hit in corpus.search(terms, _PAGES_READ, kind="page"):
+        source, data = corpus.page(hit.document.document_id)
+        shared = [word for word in terms if word in hit.document.fields["readme"]]
+        if len(shared) < 3 or (source.package, source.file) in known or len(data) > _PAGE_BYTES:
+            continue
+        document = Document(path=f"{slug(hit.document.title) or 'page'}.html", format="html", source=source,
+                            title=f"About {hit.document.title}", added_in=round)
+        return _Addition(document=document, data=data)
+    return None
+
+
+def _readme(built: Sequence[Built], corpus: Corpus, known: set[tuple[str, str]], round: int) -> _Addition | None:
+    """What a source package says about its data."""
+    for package in dict.fromkeys(item.table.source.package for item in built if item.table.source):
+        source, text = corpus.readme(package)
+        if (package, source.file) in known or len(set(stems(text))) < 10:
+            continue
+        document = Document(path=f"about-{slug(package)}.md", format="md", title="About the source of the data",
+                            source=source, added_in=round)
+        return _Addition(document=document, data=text.encode()[:_README_BYTES].decode("utf-8", "ignore").encode())
+    return None
