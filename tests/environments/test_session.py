@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -90,7 +91,6 @@ def test_a_tool_that_raises_is_an_observation_and_the_session_goes_on():
         ("raise SystemExit", "SystemExit"),
         ("import threading; threading.Thread(target=print).start()", "RuntimeError"),
         ("import os; os._exit(0)", "crash"),
-        ('import os; os.write(3, b\'{"n": 1, "ok": {"free": true}}\\n\')', "protocol_error"),
         ("return {'x': 'y' * (5 << 20)}", "ValueError"),
         ("while True: pass", "timeout"),
     ],
@@ -103,6 +103,16 @@ def test_a_tool_that_misbehaves_is_an_error_of_its_own_session(monkeypatch, body
         assert (seen.status, code(seen)) == ("error", expected)
         assert live.digest() == logical_digest(TOY.files)
         assert other.call("find_member", {"name": "Lea Brandt"}).status == "ok"
+
+
+def test_a_forged_reply_wins_nothing_that_is_judged():
+    forged = json.dumps({"n": 1, "ok": {"loan_id": "LN1"}}) + "\n"
+    forging = f"import os\n\n\ndef t(world):\n    os.write(3, {forged.encode()!r})\n    return {{}}\n"
+    with environment(forging).session() as live:
+        live.call("t0", {})
+        assert not live.diff()
+        assert live.digest() == logical_digest(TOY.files)
+        assert code(live.call("t0", {})) == "protocol_error", "one reply too many ends the session"
 
 
 def test_a_session_that_died_says_so_for_every_later_call_and_its_state_stays_readable():
@@ -220,7 +230,8 @@ def test_sessions_share_nothing_that_a_tool_can_change():
     ],
 )
 def test_no_statement_reaches_the_shared_snapshot(statement):
-    source = "def t(world):\n    world.db.execute('ROLLBACK')\n    world.db.execute(\"DELETE FROM books WHERE book_id='B1'\")\n"
+    source = "def t(world):\n    world.db.execute('ROLLBACK')\n"
+    source += "    world.db.execute(\"DELETE FROM books WHERE book_id='B1'\")\n"
     source += f'    world.db.execute("{statement}").fetchall()\n    return {{}}\n'
     bad = environment(source)
     with bad.session() as live:

@@ -90,6 +90,44 @@ def test_what_follows_the_change_log_agrees_with_reading_everything(calls):
     assert bool(quick) == (state.digest != logical_digest(FILES))
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        # Only the last overflow page of one long note changes; the leaf that points to it does not.
+        ["UPDATE keyed SET note = substr(note, 1, length(note) - 4) || 'tail' WHERE code = 'K7'"],
+        # Leaves leave the tree without being written.
+        ["PRAGMA secure_delete=OFF", "DELETE FROM numbered WHERE id > 100"],
+        ["PRAGMA secure_delete=OFF", "DELETE FROM keyed WHERE amount BETWEEN 20 AND 350"],
+        # A tree of one leaf grows inner pages, a tree with inner pages shrinks to one leaf.
+        ["DELETE FROM numbered WHERE id > 3"],
+        ["DELETE FROM loose", "INSERT INTO loose SELECT name, price FROM numbered"],
+    ],
+)
+def test_changes_that_hide_in_the_pages_are_found(statements):
+    with BIG.session() as session:
+        assert session.call("run_sql", {"statements": [[text, []] for text in statements]}).status == "ok"
+        state, quick = session.state(), session.diff()
+    whole = dict(state.files)
+    assert quick
+    assert state.digest == logical_digest(whole) != logical_digest(FILES)
+    assert quick == diff(State({**FILES, "documents/o.md": b""}), State({**whole, "documents/o.md": b""}), ())
+
+
+def test_pages_of_a_transaction_that_was_rolled_back_are_no_change():
+    """Such pages are in the log when they no longer fit the cache, and stay there after a smaller commit."""
+    spill = [["PRAGMA cache_size=5", []]]
+    spill += [["INSERT INTO keyed VALUES (?, ?, 0)", [f"N{number}", "x" * 5000]] for number in range(300)]
+    with BIG.session() as session:
+        session.call("run_sql", {"statements": [["DELETE FROM loose WHERE a = 2", []]]})
+        before = session.digest()
+        assert session.call("run_sql", {"statements": [*spill, ["SELECT nonsense", []]]}).status == "error"
+        assert session._pages_log.size() > 1_000_000
+        assert session.digest() == before
+        session.call("run_sql", {"statements": [["DELETE FROM loose WHERE a = 1", []]]})
+        assert set(session.diff().tables) == {"loose"}
+        assert session.digest() == logical_digest(dict(session.state().files))
+
+
 def test_row_order_does_not_change_a_digest():
     def built(order: int) -> dict[str, bytes]:
         db = sqlite3.connect(":memory:")
@@ -175,7 +213,8 @@ def test_references_to_a_new_row_are_normalised_with_it():
             workflow="order",
         ),
         Table(
-            name="lines", singular="line", plural="lines", columns=(), primary_key=("line_id",), rows=0, workflow="order",
+            name="lines", singular="line", plural="lines", columns=(), primary_key=("line_id",), rows=0,
+            workflow="order",
             foreign_keys=(
                 ForeignKey(
                     column="order_id", parent="orders", parent_column="order_id", integrity=1.0, origin="declared"

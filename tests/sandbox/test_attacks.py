@@ -45,10 +45,10 @@ class WithoutFilter(BwrapSandbox):
 
 
 def test_a_back_end_that_leaks_is_refused_by_name_of_the_attack_and_stays_refused(tmp_path, monkeypatch):
-    with pytest.raises(SandboxUnavailableError, match="without-filter.*makes_an_anonymous_file"):
+    with pytest.raises(SandboxUnavailableError, match=r"without-filter.*makes_an_anonymous_file"):
         attacks.require(WithoutFilter, tmp_path)
     monkeypatch.setattr(attacks, "selftest", lambda sandbox: pytest.fail("the verdict was kept"))
-    with pytest.raises(SandboxUnavailableError, match="without-filter.*makes_an_anonymous_file"):
+    with pytest.raises(SandboxUnavailableError, match=r"without-filter.*makes_an_anonymous_file"):
         attacks.require(WithoutFilter, tmp_path)
 
 
@@ -66,7 +66,7 @@ def test_a_kept_verdict_does_not_outlive_the_code_it_is_about(tmp_path, monkeypa
 
 
 def test_an_unknown_back_end_is_refused():
-    with pytest.raises(SandboxUnavailableError, match="no such back-end.*bwrap"):
+    with pytest.raises(SandboxUnavailableError, match=r"no such back-end.*bwrap"):
         sandbox.open_sandbox("nothing")
 
 
