@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_world.environments.model import Json
 from agent_world.solver.index import IndexedTool, merge
-from agent_world.solver.lexicon import lexicon
+from agent_world.solver.lexicon import lexicon, stem
 from agent_world.solver.plan import Plan, Planner
 from agent_world.solver.reading import Clause, Constraint, Mention
 
@@ -77,7 +78,13 @@ def _verbs(clause: Clause) -> dict[str, float]:
     for word in clause.content:
         if word not in words:
             spoken[word] = 1.05
+    if _WANTING.search(clause.text.lower()):
+        spoken.update({word: 0.8 for word in _MAKING if word not in spoken})
     return spoken
+
+
+_WANTING = re.compile(r"^(please )?(get|i|we|\w+( \w+)?) ?(want|wants|need|needs|would like|would love|'d like|wishes|wish)\b|\bi (want|need|would like|'d like)")
+_MAKING = tuple(map(stem, ("create", "make", "start", "open", "book", "reserve", "order", "register")))
 
 
 _DETERMINERS = frozenset("a an the this that these those my your his her its our their".split())

@@ -212,7 +212,7 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
         noun = box.match(wish.words, tool.nouns) if wish.words else 0.6
         explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
         grouped = 0.3 if any(one.counts and one.item for one in tool.fields) else 0.0
-        searched = 0.25 if query.wanted else 0.0  # what carries a name is rarely what is counted
+        searched = 0.4 if query.wanted else 0.0  # what carries a name is rarely what is counted
         yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped - searched
 
 

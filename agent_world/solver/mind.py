@@ -96,12 +96,14 @@ class Mind:
         found = orders(clause, self.planner, self.deeds)
         if instead is not None and found[0].verb < _SURE:
             found.sort(key=lambda order: order.tool is not instead.tool)
-        before = len(self.deeds)
+        before, tried = len(self.deeds), False
         for order in found[:3]:
             again = instead is not None and order.tool is instead.tool
-            plain = clause.kind == "do" and not before and not self._ordered_elsewhere(clause) and _complete(order, spare)
+            plain = clause.kind == "do" and _complete(order, spare) and (
+                tried or not before and not self._ordered_elsewhere(clause))
             if not (order.verb >= _SURE or again or plain):
                 continue
+            tried = True
             if len(self.deeds) == before:
                 for goal in self.goals:
                     clauses = self.aligned[goal.name]
@@ -172,7 +174,7 @@ class Mind:
             self.acted.setdefault(clause.position, []).append(deed)
             done.append(deed)
             if result is not None:
-                self.runner.note(tool, {**arguments, **result})
+                self.runner.note(tool, {**arguments, **result}, plan.query.marks)
             else:
                 self.refusal = observation
         return done
@@ -581,7 +583,7 @@ class Mind:
         if place is not None and place.detail is not None:
             rows = yield from self.runner.detailed(rows[:1] if reading.mode == "value" else rows, place.detail)
         if len(rows) == 1 or (rows and reading.mode == "value"):
-            self.runner.note(query.tool, rows[0], frozenset(name for name, _, _ in query.blames()))
+            self.runner.note(query.tool, rows[0], query.marks)
         values = [value for value in (value_at(row, place) for row in rows) if value is not None]
         if reading.mode == "list":
             return list(dict.fromkeys(value if not isinstance(value, list) else text_of(value) for value in values))

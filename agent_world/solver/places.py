@@ -118,7 +118,7 @@ class Places:
                     if parameter.role != "id" and not (_CODED | _ID) & set(parameter.words):
                         near -= 2.0  # a plain value is mostly meant as it stands
                     for score, inner in self.slots(constraint, link.tool, depth + 1)[:_REACHED]:
-                        yield 0.8 * score + 0.15 * near + 0.3 * (link.strength - 1) + 0.02, Feed(parameter, link, inner)
+                        yield 0.75 * score + 0.2 * near + 0.3 * (link.strength - 1) - 0.02, Feed(parameter, link, inner)
         if not tool.writes:
             yield from self._rows(constraint, tool)
 
@@ -200,13 +200,13 @@ class Places:
         if _PEOPLE & (parameter.words.keys() | tool.nouns.keys()):
             person = -0.4 if re.search(r"\d", constraint.text) else 0.06 if " " in constraint.text and not constraint.quoted else -0.06
         if role == "search":
-            return (0.45 if code else 0.6) + 0.4 * near + person
+            return (0.45 if code else 0.65) + 0.35 * near + person
         if role == "date":
             return None
         if _CODED & set(parameter.words):
             return 0.55 + 0.45 * near if code else None
         if role in ("text", "low", "high"):
-            return 0.4 + 0.55 * near + person if role == "text" else None
+            return 0.35 + 0.6 * near + person if role == "text" else None
         return None
 
     def fit_field(self, constraint: Constraint, one: Field, tool: IndexedTool, detail: bool = False) -> float | None:
@@ -254,7 +254,8 @@ class Places:
     def measured(self, constraint: Compare | Extreme, one: Field | Parameter) -> float:
         """How well a field is what a comparison or superlative is about."""
         told = self.box.touch(constraint.context, one.words)
-        degree = max((self.box.closest(word, one.words) for entry in constraint.degrees for word in entry.of), default=0.0)
+        degree = max((1.0 if word in one.words else 0.75 * self.box.closest(word, one.words)
+                      for entry in constraint.degrees for word in entry.of), default=0.0)
         if constraint.degrees:
             told *= 0.6 if isinstance(constraint, Extreme) and degree < 0.5 else 0.9
         dated = 0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0

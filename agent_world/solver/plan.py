@@ -16,7 +16,7 @@ from agent_world.solver.index import Field, IndexedTool, Link, Parameter, Toolbo
 from agent_world.solver.lexicon import fold
 from agent_world.solver.places import DEPTH, LABELS, Feed, Give, Known, Places, Select, Slot, Sort, agrees, as_number, same_text
 from agent_world.solver.query import Blame, Keep, Order, Place, Query
-from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
+from agent_world.solver.reading import Compare, Constraint, Extreme, Mention, mark_of
 
 _BEAM = 8
 _EXPLAINED = 1.0  # worth of a name that has led to what is given now
@@ -53,7 +53,7 @@ Recall = Callable[[IndexedTool, Parameter], "Fact | None"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A value that was seen or used: in which tool's result, under which name, and the names that led to it.
+    """A value that was seen or used: in which tool's result, under which name, and the marks of what led to it.
 
     `key` says that rows are named by it.
     """
@@ -117,9 +117,9 @@ class Planner:
         found = [(score + self.chance(tool.name, constraint.at, slot_key(slot)), slot)
                  for score, slot in self.places.slots(constraint, tool, depth)[: 2 * _TRIED]
                  if spread is None or getattr(slot, "parameter", None) is not spread]
-        for parameter in tool.required if isinstance(constraint, Mention) else ():
+        for parameter in tool.required:
             fact = self._known(tool, parameter)
-            if fact is not None and constraint.text in fact.origin:
+            if fact is not None and parameter.role == "id" and mark_of(constraint) in fact.origin:
                 found.append((_EXPLAINED, Known(parameter)))
         return sorted(found, key=lambda pair: -pair[0])[:_TRIED]
 
@@ -133,8 +133,9 @@ class Planner:
         left: list[Constraint] = []
         order: Order | None = None
         score = 0.0
+        many = tool.items is not None or spread is not None or any(isinstance(slot, Feed) for slot in slots)
         for constraint, slot in zip(constraints, slots, strict=True):
-            if slot is None:
+            if slot is None or isinstance(slot, Select) and not many:
                 left.append(constraint)
                 continue
             if isinstance(slot, Feed):
@@ -163,11 +164,13 @@ class Planner:
                 keeps.append(Keep(place=slot.place, operator="same", value=constraint.value,
                                   blame=(constraint.text, tool.name, slot.place.field.name)))
         fed: dict[str, tuple[Query, Field]] = {}
+        marks = {mark_of(constraint) for constraint, slot in zip(constraints, slots, strict=True) if slot is not None}
         missing: list[Parameter] = []
         for name, (link, own) in feeds.items():
             inner = self.build(link.tool, own, depth + 1)
             missing += inner.missing
             fed[name] = (inner.query, link.field)
+            marks |= inner.query.marks
             score += inner.score - 0.12 + 0.1 * (link.strength - 1)
             left += inner.left
         spreads = {spread.name: spread.enum} if spread is not None else {}
@@ -177,6 +180,7 @@ class Planner:
             known = self._known(tool, parameter)
             if known is not None:
                 given[parameter.name] = known.value
+                marks |= known.origin
                 score += 0.3
                 continue
             filled = self._unfed(tool, parameter, depth)
@@ -189,7 +193,7 @@ class Planner:
                 spreads[parameter.name] = filled
                 score -= 0.5
         query = Query(tool=tool, given=given, fed=fed, spread=spreads, keeps=tuple(keeps), order=order, wanted=tuple(wanted),
-                      blame=tuple(blame), sorted=any(isinstance(slot, Sort) for slot in slots))
+                      blame=tuple(blame), marks=frozenset(marks), sorted=any(isinstance(slot, Sort) for slot in slots))
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
 
     def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot) -> float:

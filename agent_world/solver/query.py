@@ -48,7 +48,8 @@ class Order:
 class Query:
     """One way to get rows: call `tool` with `given` values and with what the `fed` queries find.
 
-    `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks for. `wanted` are names that a row should carry exactly.
+    `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks for. `wanted` are names that a row should carry exactly; `marks` tell
+    which constraints chose the rows.
     """
 
     tool: IndexedTool
@@ -60,6 +61,7 @@ class Query:
     sorted: bool = False
     wanted: tuple[str, ...] = ()
     blame: tuple[Blame, ...] = ()
+    marks: frozenset[str] = frozenset()
 
     def details(self) -> list[Detail]:
         """The detail tools that filters and order need."""

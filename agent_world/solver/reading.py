@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -57,6 +57,15 @@ class Extreme:
 
 
 Constraint = Mention | Compare | Extreme
+
+
+def mark_of(constraint: Constraint) -> str:
+    """A text that is equal for constraints that say the same."""
+    if isinstance(constraint, Mention):
+        return constraint.text
+    if isinstance(constraint, Compare):
+        return f"{constraint.operator} {constraint.value} {constraint.upper}"
+    return f"{constraint.more} {constraint.count} {sorted(constraint.context)} {constraint.degrees}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,7 +366,9 @@ def _clause(tokens: list[Token], box: Toolbox, position: int) -> Clause:
     used: set[int] = set()
     constraints: list[Constraint] = [*_compares(kept, text, where, used), *_extremes(kept, used)]
     summaries = frozenset(summary for summary, pattern in _SUMMARIES if pattern.search(text))
-    constraints += _mentions(kept, used, box, _head_span(kept))
+    head = _head_span(kept)
+    compared = {at + step for at, token in enumerate(kept) if token.low in ("more", "fewer", "less") for step in (1, 2)}
+    constraints += _mentions(kept, used, box, {*head, *compared})
     lexemes = lexicon()
     content: dict[str, float] = {}
     for at, token in enumerate(kept):
@@ -368,7 +379,7 @@ def _clause(tokens: list[Token], box: Toolbox, position: int) -> Clause:
             content.update({word: 1.0 for word in meant})
     lows = {token.low for token in kept}
     return Clause(
-        tokens=kept, kind=_kind(kept, asked), content=content, head={kept[at].stem: 1.0 for at in _head_span(kept)}, summaries=summaries,
+        tokens=kept, kind=_kind(kept, asked), content=content, head={kept[at].stem: 1.0 for at in head}, summaries=summaries,
         constraints=tuple(sorted(constraints, key=lambda one: one.at)), comparative=_comparative(kept, used),
         each=bool(lows & {"each", "every", "all"}), refers=bool(lows & _REFERRING),
         negated=bool(re.search(r"\b(not|no|n't|never|none)\b|n't\b", text)), position=position,
@@ -503,7 +514,7 @@ def _comparative(tokens: Sequence[Token], used: set[int]) -> Extreme | None:
     return None
 
 
-def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: range) -> list[Mention]:
+def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[int]) -> list[Mention]:
     found = []
     for at, end, value in box.spoken_values(tokens):
         if not any(place in used for place in range(at, end)):
@@ -551,7 +562,7 @@ def _pronoun_one(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, ahead: int = 3,
-            without: range = range(0)) -> dict[str, float]:
+            without: Container[int] = ()) -> dict[str, float]:
     """The content words near a span, the nearer the heavier, and what a preposition before it tells.
 
     Words at `without` are left out: what a question asks for says nothing about the name beside it.

@@ -141,7 +141,7 @@ class Runner:
             if not values:
                 raise SetbackError(inner.blame, "nothing_found", f"{inner.tool.name} found nothing")
             if len(rows) == 1:
-                self.note(inner.tool, rows[0], frozenset(name for name, _, _ in inner.blames()))
+                self.note(inner.tool, rows[0], inner.marks)
             choices.append([(name, value) for value in values])
         return [dict(pairs) for pairs in itertools.product(*choices)]
 
