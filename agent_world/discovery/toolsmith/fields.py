@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_world.discovery.toolsmith.view import Entity, Field, Link, own_field, parent_field
+from agent_world.discovery.toolsmith.words import EVERYDAY, ascii_words
 from agent_world.environments.model import Column
 
 _RECORD_FIELDS = 10
 _ENUM_VALUES = 12
 _ENUM_LENGTH = 32
 _GROUP_VALUES = 60
+_DATE_PARTS = {"day", "hour", "minute", "second", "month", "week", "weekday"}
+_DULL = {"latitude", "longitude", "lat", "lon", "uncertainty", "error", "offset", "position", "index", "value", "code", "id",
+         "number", "zone", "bytes"}
 
 
 def head_fields(entity: Entity) -> list[Field]:
@@ -65,11 +69,10 @@ def group_fields(entity: Entity) -> list[Field]:
 
 
 def measure_fields(entity: Entity) -> list[Field]:
-    """Quantities that rows can be ranked by and that can be averaged, the most complete and varied first."""
+    """Quantities that rows can be ranked by and that can be averaged, the most telling first."""
     columns = [c for c in entity.with_roles("measure", "money", "rating") if c.type != "text" and c.distinct >= 8]
-    filled = [own_field(entity, column) for column in columns]
-    good = [field for field in filled if _filled(entity, field) >= 0.4]
-    return sorted(good, key=lambda field: (-round(_filled(entity, field), 1), -min(field.column.distinct, 50)))
+    found = [own_field(entity, column) for column in columns if not _is_part_or_counter(entity, column)]
+    return sorted((f for f in found if _filled(entity, f) >= 0.4), key=lambda field: -_interest(entity, field))
 
 
 def time_fields(entity: Entity) -> list[Field]:
@@ -108,3 +111,21 @@ def _is_group(entity: Entity, column: Column) -> bool:
 def _filled(entity: Entity, field: Field) -> float:
     column = field.column if field.via is None else field.via.column
     return len(entity.values(column)) / max(1, len(entity.rows))
+
+
+def _is_part_or_counter(entity: Entity, column: Column) -> bool:
+    """Whether a number is a part of a date or counts rows of something else (1, 2, 3, ... without a gap)."""
+    words = set(ascii_words(column.name))
+    if words & _DATE_PARTS and column.type == "integer":
+        return True
+    values = set(entity.values(column))
+    counts = column.type == "integer" and min(values) in {0, 1} and max(values) - min(values) + 1 == len(values)
+    return counts and not words & EVERYDAY.keys()
+
+
+def _interest(entity: Entity, field: Field) -> float:
+    """How much people care for a quantity: everyday words and money before technical figures, full columns first."""
+    words = set(ascii_words(field.column.name))
+    known = any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words)
+    return (2.0 * known + (field.column.role in {"money", "rating"}) + _filled(entity, field) + bool(field.column.unit)
+            - 2.0 * bool(words & _DULL) - 0.3 * len(words) + min(field.column.distinct, 50) / 100)

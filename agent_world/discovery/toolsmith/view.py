@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from agent_world.discovery.toolsmith.words import snake
+from agent_world.discovery.toolsmith.words import mark, snake
 from agent_world.environments.model import SQLITE_FILE, Column, Database, ForeignKey, Json, Meaning, Table
 
 Row = Mapping[str, Json]
@@ -173,7 +173,9 @@ def own_field(entity: Entity, column: Column) -> Field:
     else:
         name, words = snake(column.name), column.words
         link = entity.link(column.name)
-        if link and link.parent.key and link.parent.label and not _REFERENCE_ENDING.search(column.name):
+        if column.role == "flag":
+            words = mark(column.name)
+        elif link and link.parent.key and link.parent.label and not _REFERENCE_ENDING.search(column.name):
             words = f"{link.parent.key.words} of the {column.words}"
     return Field(name=name, owner=entity, column=column, meaning=entity.meaning(column), words=words)
 

@@ -61,11 +61,6 @@ EVERYDAY: dict[str, tuple[str, ...]] = {
     "score": ("rating", "points"),
     "votes": ("ballots", "how many voted"),
     "rank": ("place", "position"),
-    "title": ("name", "called"),
-    "name": ("title", "called"),
-    "label": ("name",),
-    "description": ("meaning", "what it is"),
-    "code": ("short name", "symbol"),
     "symbol": ("sign", "short name"),
     "abbreviation": ("short name",),
     "composer": ("writer", "written by"),
@@ -149,3 +144,9 @@ def synonyms(*phrases: str, limit: int = 3) -> list[str]:
                 if not set(ascii_words(other)) <= said:
                     found[other] = None
     return list(found)[:limit]
+
+
+def mark(flag: str) -> str:
+    """What a flag column marks its rows as: `is_deprecated` and `deprecated_id` both say deprecated."""
+    words = [word for word in ascii_words(flag) if word not in {"is", "has", "id", "flag"}]
+    return " ".join(words) or flag

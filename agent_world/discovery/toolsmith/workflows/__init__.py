@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from agent_world.discovery.toolsmith.view import View
-from agent_world.discovery.toolsmith.workflows import booking, order, watchlist
+from agent_world.discovery.toolsmith.workflows import (
+    assignment,
+    booking,
+    loan,
+    order,
+    review,
+    subscription,
+    ticket,
+    watchlist,
+)
 from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, Workflow
 from agent_world.identity import rng
 
-WORKFLOWS: tuple[Workflow, ...] = (booking, order, watchlist)
+WORKFLOWS: tuple[Workflow, ...] = (booking, order, review, assignment, loan, ticket, subscription, watchlist)
 
 _OVERLAYS = 2
 _SAME_SUBJECT = 0.8

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
+from agent_world.discovery.toolsmith.answers.reads import value_of
 from agent_world.discovery.toolsmith.drafts import Draft
-from agent_world.discovery.toolsmith.view import Entity, View
+from agent_world.discovery.toolsmith.fields import group_fields
+from agent_world.discovery.toolsmith.view import Entity, Field, View
 from agent_world.discovery.toolsmith.words import ascii_words, snake
 from agent_world.environments.model import Table
 
@@ -82,3 +86,28 @@ def free_noun(view: View, *nouns: str) -> str:
 def words_of(entity: Entity) -> set[str]:
     """The words of an entity's name, singular."""
     return {word for word in ascii_words(entity.one)}
+
+
+def upper_quarter(values: Sequence[float]) -> float | None:
+    """A round number from which on about a quarter of `values` lie; None when there is no such cut."""
+    known = sorted(values)
+    if len(set(known)) < 8:
+        return None
+    cut = known[int(0.75 * len(known))]
+    size = abs(cut)
+    step = 10 ** max(0, len(str(int(size))) - 2) if size >= 10 else 1
+    round_cut = math.ceil(cut / step) * step if size >= 1 else cut
+    above = sum(value >= round_cut for value in known)
+    return round_cut if 0.05 * len(known) <= above <= 0.5 * len(known) else cut
+
+
+def dividing_category(entity: Entity) -> Field | None:
+    """The category that divides an entity into a few parts that are large enough to choose from."""
+    for field in group_fields(entity):
+        if field.column.role == "flag" or field.column.type != "text":
+            continue
+        counts = Counter(value for row in entity.rows if (value := value_of(row, field)) is not None)
+        large = [value for value, count in counts.items() if count >= 3]
+        if len(large) >= 2 and len(large) >= 0.5 * len(counts) and counts.total() >= 0.7 * len(entity.rows):
+            return field
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import Template
@@ -16,6 +17,7 @@ from agent_world.discovery.toolsmith.workflows.holders import Holder, column, re
 from agent_world.discovery.toolsmith.workflows.scenarios import Scenarios
 from agent_world.environments.model import Column, ForeignKey, Meaning, Table
 
+_GAP = re.compile(r"\n{4,}")
 HINTS = {"text": "str", "integer": "int", "real": "float"}
 
 TRANSITION = '''
@@ -246,4 +248,4 @@ def render(template: str, **names: str) -> str:
             lines += [f"{indent}{part}" if part else "" for part in text.split("\n")] if text else []
         else:
             lines.append(Template(line).substitute(names))
-    return "\n".join(lines) + "\n"
+    return _GAP.sub("\n\n\n", "\n".join(lines)) + "\n"

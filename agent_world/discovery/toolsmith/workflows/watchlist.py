@@ -8,12 +8,12 @@ from typing import Any
 from agent_world.discovery.toolsmith.answers.reads import value_of
 from agent_world.discovery.toolsmith.answers.watchlist import WatchlistLedger
 from agent_world.discovery.toolsmith.contract import Out, Param, kind_of, page_param
-from agent_world.discovery.toolsmith.fields import enum_values, group_fields
+from agent_world.discovery.toolsmith.fields import enum_values
 from agent_world.discovery.toolsmith.reads.lookup import unknown_key
 from agent_world.discovery.toolsmith.source import Query, column_of, links_of, quoted
 from agent_world.discovery.toolsmith.view import Entity, Field, View, own_field
 from agent_world.discovery.toolsmith.words import article, snake
-from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, free_noun, theme_score, words_of
+from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, dividing_category, free_noun, theme_score, words_of
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record, subject_column
 from agent_world.discovery.toolsmith.workflows.holders import Holder, column, holder_of, reference
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
@@ -155,7 +155,7 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
     for entity in view.entities:
         if entity.key is None or entity.label is None or len(entity.rows) < 12 or entity.is_dimension:
             continue
-        kind = _kind(entity)
+        kind = dividing_category(entity)
         liked = bool(words_of(entity) & _LIKED)
         score = 0.9 + 0.7 * bool(kind) + 0.7 * liked + 0.7 * theme_score(theme, _NOUNS, _VERBS)
         why = f"{entity.many} have names" + (f" and a {kind.words} that a list can be kept to" if kind else "")
@@ -330,18 +330,6 @@ def _stories(
         add(tools["show"], "goes on to the second page", "edge", create(ana), *[put(item) for item in same[:6]],
             of("show", page=2))
     add(tools["show"], "refuses an unknown id", "refusal", (tools["show"], {id_name: "LS0"}))
-
-
-def _kind(entity: Entity) -> Field | None:
-    """The category that lists can be kept to: each of its values has enough rows to fill one."""
-    for field in group_fields(entity):
-        if field.column.role == "flag":
-            continue
-        values = [value for row in entity.rows if (value := value_of(row, field)) is not None]
-        common = [value for value in set(values) if values.count(value) >= 3]
-        if len(common) >= 2 and len(common) >= 0.5 * len(set(values)) and len(values) >= 0.7 * len(entity.rows):
-            return field
-    return None
 
 
 def _noun(view: View, subject: Entity) -> str:
