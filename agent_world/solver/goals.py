@@ -197,7 +197,8 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
             yield from _field_targets(wish, one, tool, None, planner, whole=True)
         else:
             yield from _field_targets(wish, one, tool, None, planner, whole=False)
-    for name in query.spread:
+    ranked = query.order is not None and (query.order.place.detail is not None or query.order.place.field.item)
+    for name in query.spread if not ranked else ():
         parameter = tool.parameter(name)
         if parameter is not None and not wish.numeric:
             field = Field(name=name, types=parameter.types, item=True, names=parameter.names, words=parameter.words)

@@ -83,8 +83,10 @@ def tokenise(text: str, doing: frozenset[str] = frozenset(), known: Sequence[str
     for start, end, inside in spans:
         tokens += _plain(text, at, start, doing)
         # A comma inside the closing quote belongs to the sentence.
-        tokens.append(Token(text=inside.rstrip(",.").strip() or inside, kind="name", quoted=True, start=start))
-        if inside.endswith((",", ".")):
+        told = text[start:end] != inside
+        name = (inside.rstrip(",.").strip() or inside) if told else inside
+        tokens.append(Token(text=name, kind="name", quoted=told, start=start))
+        if name != inside:
             tokens.append(Token(text=inside[-1], kind="mark", start=end))
         at = end
     return _named(tokens + _plain(text, at, len(text), doing), doing)

@@ -107,7 +107,8 @@ class Mind:
             if len(self.deeds) == before:
                 for goal in self.goals:
                     clauses = self.aligned[goal.name]
-                    if clauses and clauses[0][0].kind == "ask" and clauses[0][0].position < clause.position:
+                    first = clauses[0][0] if clauses else None
+                    if first and first.kind == "ask" and first.position < clause.position and first not in self.conditions:
                         yield from self._settle(goal)
             yield from self._perform(order, clause, spare, instead, others)
             if any(deed.result is not None for deed in self.deeds[before:]) or again or (spare and len(self.deeds) > before):
@@ -171,13 +172,23 @@ class Mind:
             result = observation.value if observation.status == "ok" and isinstance(observation.value, Mapping) else None
             deed = Deed(tool=tool, arguments=arguments, result=result, clause=clause, constraints=tuple(constraints))
             self.deeds.append(deed)
-            self.acted.setdefault(clause.position, []).append(deed)
+            for position in self._told_by(deed):
+                self.acted.setdefault(position, []).append(deed)
             done.append(deed)
             if result is not None:
-                self.runner.note(tool, {**arguments, **result}, plan.query.marks)
+                for name, value in arguments.items():
+                    self.runner.note(tool, {name: value}, plan.query.origins.get(name, frozenset()))
+                fresh = {name: value for name, value in result.items() if arguments.get(name) != value}
+                self.runner.note(tool, fresh, plan.query.marks)
             else:
                 self.refusal = observation
         return done
+
+    def _told_by(self, deed: Deed) -> list[int]:
+        """The clauses that told of a deed: its own, and those that lent it all their names."""
+        others = [one for one in self.clauses if one is not deed.clause and one.kind == "do" and one not in self.conditions]
+        lenders = [one for one in others if one.mentions and set(map(id, one.mentions)) <= set(map(id, deed.constraints))]
+        return [deed.clause.position, *(one.position for one in lenders)]
 
     def _filled(self, tool: IndexedTool, plan: Plan, constraints: list[Constraint], clause: Clause, instead: Deed | None,
                 others: Sequence[Clause]) -> tuple[Plan, list[Constraint]]:
@@ -398,7 +409,7 @@ class Mind:
             own = tuple(one for one in constraints if not (isinstance(one, Mention) and one.kind == "value" and stem(one.text) in done))
             constraints = own if own or clause is None else self._inherited(clause)
         else:
-            base = self._inherited(clause, self._guesses(goal, clause))
+            base = self._inherited(clause, self._guesses(goal, clause), True)
             if any(isinstance(one, Extreme) for one in phrase.constraints):
                 base = tuple(one for one in base if not isinstance(one, Extreme))
             seen = {(type(one), getattr(one, "value", None)) for one in base if not isinstance(one, Extreme)}
@@ -421,11 +432,17 @@ class Mind:
                 one.value in parameter.enum and self.box.touch(goal.words, parameter.names) > 0.75
                 for tool in self.box.tools for parameter in tool.parameters))
 
-    def _inherited(self, clause: Clause, without: Sequence[Constraint] = ()) -> tuple[Constraint, ...]:
-        """The constraints of a clause and, when it only refers to something, those of the clauses it refers to."""
+    def _inherited(self, clause: Clause, without: Sequence[Constraint] = (),
+                   without_compare: bool = False) -> tuple[Constraint, ...]:
+        """The constraints of a clause and, when it only refers to something, those of the clauses it refers to.
+
+        What a condition compares says nothing about a goal: `without_compare` leaves it out.
+        """
         if clause.position in self.acted:
             return self._fed_constraints(clause)
         constraints = [one for one in clause.constraints if one not in without]
+        if without_compare and clause in self.conditions:
+            constraints = [one for one in constraints if isinstance(one, Mention) and one.kind != "value"]
         before = [one for one in self.clauses if one.position < clause.position]
         while before and not any(is_strong(one) for one in constraints):
             previous = before.pop()
@@ -602,7 +619,7 @@ class Mind:
         for age, deed in enumerate(reversed(done)):
             spoken = {one.text for one in deed.constraints if isinstance(one, Mention)}
             named = sum(0.5 if one.text in spoken else -1.0 for one in names)
-            base = 0.35 - 0.12 * age + named
+            base = 0.5 - 0.25 * age + named
             for name, value in {**deed.arguments, **deed.result}.items():
                 one = next((field for field in deed.tool.fields if field.name == name), None) or deed.tool.parameter(name)
                 if one is None or isinstance(value, list | dict) or (wish.numeric and not isinstance(value, int | float)):

@@ -130,6 +130,7 @@ class Planner:
         keeps: list[Keep] = []
         wanted: list[str] = []
         blame: list[Blame] = []
+        origins: dict[str, frozenset[str]] = {}
         left: list[Constraint] = []
         order: Order | None = None
         score = 0.0
@@ -150,6 +151,7 @@ class Planner:
                 order = Order(place=slot.place, more=self._upward(constraint, slot.place.field), count=constraint.count)
             elif isinstance(slot, Give):
                 given[slot.parameter.name] = self.value_for(slot.parameter, constraint)
+                origins[slot.parameter.name] = frozenset({mark_of(constraint)})
                 if isinstance(constraint, Mention):
                     blame.append((constraint.text, tool.name, slot.parameter.name))
                     if slot.parameter.role == "search":
@@ -171,6 +173,7 @@ class Planner:
             missing += inner.missing
             fed[name] = (inner.query, link.field)
             marks |= inner.query.marks
+            origins[name] = inner.query.marks
             score += inner.score - 0.12 + 0.1 * (link.strength - 1)
             left += inner.left
         spreads = {spread.name: spread.enum} if spread is not None else {}
@@ -181,6 +184,7 @@ class Planner:
             if known is not None:
                 given[parameter.name] = known.value
                 marks |= known.origin
+                origins[parameter.name] = known.origin
                 score += 0.3
                 continue
             filled = self._unfed(tool, parameter, depth)
@@ -193,7 +197,8 @@ class Planner:
                 spreads[parameter.name] = filled
                 score -= 0.5
         query = Query(tool=tool, given=given, fed=fed, spread=spreads, keeps=tuple(keeps), order=order, wanted=tuple(wanted),
-                      blame=tuple(blame), marks=frozenset(marks), sorted=any(isinstance(slot, Sort) for slot in slots))
+                      blame=tuple(blame), marks=frozenset(marks), origins=origins,
+                      sorted=any(isinstance(slot, Sort) for slot in slots))
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
 
     def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot) -> float:

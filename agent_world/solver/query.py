@@ -49,7 +49,7 @@ class Query:
     """One way to get rows: call `tool` with `given` values and with what the `fed` queries find.
 
     `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks for. `wanted` are names that a row should carry exactly; `marks` tell
-    which constraints chose the rows.
+    which constraints chose the rows, `origins` which of them each argument comes from.
     """
 
     tool: IndexedTool
@@ -62,6 +62,7 @@ class Query:
     wanted: tuple[str, ...] = ()
     blame: tuple[Blame, ...] = ()
     marks: frozenset[str] = frozenset()
+    origins: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def details(self) -> list[Detail]:
         """The detail tools that filters and order need."""
