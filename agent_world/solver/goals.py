@@ -18,7 +18,7 @@ Mode = Literal["value", "list", "count", "sum", "mean"]
 
 _SUMMARY_WORDS = frozenset(map(stem, (
     "number", "count", "total", "sum", "average", "mean", "overall", "altogether", "combined", "together", "whether", "difference",
-    "how", "many", "much", "list", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
+    "how", "many", "much", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
     "such", "exactly", "all")))
 
 _PLAIN = frozenset(map(stem, ("count", "total", "number", "amount")))

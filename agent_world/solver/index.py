@@ -218,7 +218,7 @@ def merge(*bags: Bag) -> dict[str, float]:
 def _spoken(word: str, token: Token) -> bool:
     """A short value must be written as it is; a longer one may be inflected."""
     if len(word) <= 3:
-        return token.text == word
+        return token.text == word or (word.islower() and len(word) == 3 and token.low == f"{word}s")
     low = word.lower()
     if token.low == low:
         return True

@@ -101,6 +101,8 @@ def similarity(one: str, other: str) -> float:
         return 0.75 * shared / longest
     if longest < 6:
         return 0.0
+    if min(len(one), len(other)) >= 4 and (one.endswith(other) or other.endswith(one)):
+        return 0.7
     left, right = _trigrams(one), _trigrams(other)
     dice = 2 * len(left & right) / (len(left) + len(right))
     return 0.7 * dice if dice >= 0.6 else 0.0

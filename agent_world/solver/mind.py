@@ -14,7 +14,7 @@ from agent_world.rollouts.model import Observation, Step, Turn
 from agent_world.solver.answers import empty, fitted, text_of
 from agent_world.solver.deeds import Deed, Order, orders
 from agent_world.solver.goals import IDENTITY_ASKED, Goal, Reading, Wish, adds_up, align, goals_of, is_strong, readings, residual
-from agent_world.solver.index import IndexedTool, Toolbox, merge, toolbox_of
+from agent_world.solver.index import IndexedTool, Parameter, Toolbox, merge, toolbox_of
 from agent_world.solver.lexicon import fold, stem
 from agent_world.solver.places import Places
 from agent_world.solver.plan import Chance, Plan, Planner
@@ -177,7 +177,8 @@ class Mind:
             done.append(deed)
             if result is not None:
                 for name, value in arguments.items():
-                    self.runner.note(tool, {name: value}, plan.query.origins.get(name, frozenset()))
+                    led = plan.query.origins.get(name, frozenset()) if len(combinations) == 1 else frozenset()
+                    self.runner.note(tool, {name: value}, led)
                 fresh = {name: value for name, value in result.items() if arguments.get(name) != value}
                 self.runner.note(tool, fresh, plan.query.marks)
             else:
@@ -199,7 +200,7 @@ class Mind:
             told = [one for one in earlier[-1].constraints if one not in chosen]
             if earlier[-1] in self.conditions:
                 told = [one for one in told if isinstance(one, Mention) and one.kind == "name"]
-            for parameter in plan.missing if told else ():
+            for parameter in [one for one in plan.missing if told and one.role == "id"]:
                 found = self.planner.feed(tool, parameter, told)
                 if found is not None:
                     fed[parameter.name] = found
@@ -629,7 +630,8 @@ class Mind:
                 recall = self.box.match(wish.words, merge(one.words, {w: 0.45 * v for w, v in deed.tool.nouns.items()}))
                 precision = self.box.match(one.names, merge(wish.words, wish.around))
                 score = 0.6 * recall + 0.3 * precision
-                if getattr(one, "key", False) and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+                keyed = one.role == "id" if isinstance(one, Parameter) else one.key
+                if keyed and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
                     score -= 0.25
                 if max(recall, precision) > 0.4:
                     found.append((2 * score + base + self.chance("deed", deed.tool.name, name), -age, value))

@@ -181,7 +181,7 @@ class Places:
             own = self.box.touch(constraint.context, parameter.words)
             if parameter.numeric and role == "number":
                 bare = tool.writes and not any(weight > 0.5 for weight in constraint.context.values())
-                return 0.3 + 0.7 * own if own > 0.2 or bare else 0.1 if tool.writes else None
+                return 0.3 + 0.7 * own if own > 0.2 or bare else None
             beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
             own = self.box.touch(beside, parameter.words)
             coded = role == "id" or role == "text" and _NUMBERED & set(parameter.words)

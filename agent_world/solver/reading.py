@@ -111,8 +111,7 @@ Part = Clause | Branch
 
 _WH = {"who", "whom", "whose", "which", "what", "when", "where", "why", "how", "whether"}
 _ASKING = {"tell", "give", "say", "report", "state", "name", "list", "show", "find", "compute", "calculate", "determine",
-           "work", "sum", "count", "compare", "look", "check", "see", "figure", "return", "provide", "answer", "let", "add",
-           "know"}
+           "work", "sum", "count", "compare", "look", "check", "see", "figure", "return", "provide", "answer", "let", "know"}
 _AUXILIARY = {"is", "are", "was", "were", "does", "do", "did", "has", "have"}
 _POLITE = {"please", "kindly", "can", "could", "would", "will", "you", "i", "we", "want", "need", "like", "to", "then", "and",
            "afterwards", "next", "finally", "also", "first", "now", "just", "after", "that", "d", "i'd", "let's", "go", "ahead",
@@ -171,7 +170,9 @@ def read_phrase(text: str, box: Toolbox, known: Sequence[str] = ()) -> Clause:
     """A phrase, such as the description of an answer field, as one clause that asks; `known` are names that may occur."""
     lowered = text[:1].lower() + text[1:] if text[1:2].islower() else text
     tokens = [token for token in tokenise(lowered, known=known) if token.kind != "mark"]
-    return replace(_clause(tokens, box, 0), kind="ask")
+    of = next((at for at, token in enumerate(tokens[:-1]) if token.low == "of"), 0)
+    asked = range(of) if of and (tokens[of + 1].kind != "word" or tokens[of + 1].low in ("the", "that")) else range(0)
+    return replace(_clause(tokens, box, 0, asked), kind="ask")
 
 
 def flat(parts: Sequence[Part]) -> list[Clause]:
@@ -354,7 +355,8 @@ def _on_refusal(clause: Clause) -> bool:
         re.search(r"\b(that many|enough|available|possible|allowed|free|room|left)\b", text))
 
 
-def _clause(tokens: list[Token], box: Toolbox, position: int) -> Clause:
+def _clause(tokens: list[Token], box: Toolbox, position: int, asked_for: Sequence[int] = ()) -> Clause:
+    """Reads one clause; what stands at `asked_for` is what it asks for and says nothing about the names beside it."""
     kept = tuple(token for token in tokens if token.text != "?")
     asked = len(kept) < len(tokens)
     symbols = [_SYMBOL.get(token.kind, token.low) for token in kept]
@@ -368,7 +370,7 @@ def _clause(tokens: list[Token], box: Toolbox, position: int) -> Clause:
     summaries = frozenset(summary for summary, pattern in _SUMMARIES if pattern.search(text))
     head = _head_span(kept)
     compared = {at + step for at, token in enumerate(kept) if token.low in ("more", "fewer", "less") for step in (1, 2)}
-    constraints += _mentions(kept, used, box, {*head, *compared})
+    constraints += _mentions(kept, used, box, {*head, *compared, *asked_for})
     lexemes = lexicon()
     content: dict[str, float] = {}
     for at, token in enumerate(kept):
@@ -569,17 +571,22 @@ def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, 
     """
     stop, before = lexicon().stop, lexicon().before
     bag: dict[str, float] = {}
-    weight = 1.0
+    weight, crossed = 1.0, False
     for at in range(first - 1, max(-1, first - 2 - behind), -1):
         token = tokens[at]
         if token.kind != "word":
             break
-        if at >= first - 3 and token.low in before and at >= first - 2:
+        if token.low in before and at >= first - 2:
             bag.update({word: 0.45 for word in before[token.low] if word not in bag})
+            crossed = True
+        elif token.low in ("of", "with", "than"):
+            crossed = True
         if token.low not in stop and at not in without:
-            bag[token.stem] = max(weight, bag.get(token.stem, 0.0))
+            # "albums by Ann": what stands before the preposition is not what Ann is, unless it says how they relate.
+            share = 0.4 if crossed and not token.low.endswith(("ed", "en", "ing")) else 1.0
+            bag[token.stem] = max(weight * share, bag.get(token.stem, 0.0))
             weight *= 0.75
-    weight = 0.9
+    weight = 0.7
     for at in range(last + 1, min(len(tokens), last + 1 + ahead)):
         token = tokens[at]
         if token.kind != "word":
