@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.view import Entity, View
-from agent_world.discovery.toolsmith.words import ascii_words
-from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords
+from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, named_by
 
 MOST_TOOLS = 20
 _LEAST_READS = 5
@@ -48,18 +47,16 @@ def choose(view: View, theme: ThemeWords, overlays: Sequence[Overlay], reading: 
 
 def entity_weight(view: View, entity: Entity, theme: ThemeWords) -> float:
     """How central an entity is: its links, its columns, its rows, and whether the theme names it."""
-    said = {word for noun in theme.nouns for word in ascii_words(noun)} | set(ascii_words(theme.title))
     links = len(entity.links) + len(view.children(entity))
-    named = any(word in said or f"{word}s" in said for word in ascii_words(entity.one))
     return (0.5 + 0.15 * min(links, 4) + 0.04 * min(len(entity.table.columns), 10) + 0.2 * bool(entity.label)
-            + 0.1 * (len(entity.rows) >= 50) + 0.4 * named)
+            + 0.1 * (len(entity.rows) >= 50) + 0.4 * named_by(theme, entity))
 
 
 def _needed(view: View, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:
     """Drafts without which a workflow could not be used or an addition of a later round would lie idle."""
     needed: list[Draft] = []
-    for overlay in overlays:
-        needed += _finders(overlay.subject, reading)
+    for entity in dict.fromkeys(entity for overlay in overlays for entity in overlay.entities):
+        needed += _finders(entity, reading)
     added = [table for table in view.database.tables if table.workflow is None and table.added_in > 0]
     for table in sorted(added, key=lambda table: -table.added_in):
         if not any(table.name in draft.tool.tables for draft in needed):

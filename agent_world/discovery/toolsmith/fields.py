@@ -15,6 +15,7 @@ _GROUP_VALUES = 60
 _DATE_PARTS = {"day", "hour", "minute", "second", "month", "week", "weekday"}
 _DULL = {"latitude", "longitude", "lat", "lon", "uncertainty", "error", "offset", "position", "index", "value", "code", "id",
          "number", "zone", "bytes"}
+_DULL_GROUPS = {"postal", "post", "zip", "address", "phone", "fax", "street", "code", "unit", "rep", "saving"}
 
 
 def head_fields(entity: Entity) -> list[Field]:
@@ -56,16 +57,16 @@ def record_fields(entity: Entity) -> list[Field]:
 
 
 def group_fields(entity: Entity) -> list[Field]:
-    """Fields with few values that rows can be filtered and grouped by, categories of the data's own first."""
+    """Fields with few values that rows can be filtered and grouped by, the most telling first."""
     found = [own_field(entity, column) for column in entity.with_roles("category") if _is_group(entity, column)]
     for link in entity.links:
         label = parent_field(entity, link)
         if label is not None and link.parent.is_dimension:
             found.append(label)
-        elif label is None and _is_group(entity, link.column):
+        elif label is None and _is_group(entity, link.column) and link.column.type == "text":
             found.append(own_field(entity, link.column))
     found += [own_field(entity, column) for column in entity.with_roles("flag") if column.distinct == 2]
-    return [field for field in found if _filled(entity, field) >= 0.5]
+    return sorted((f for f in found if _filled(entity, f) >= 0.5), key=lambda field: -_group_interest(entity, field))
 
 
 def measure_fields(entity: Entity) -> list[Field]:
@@ -129,3 +130,16 @@ def _interest(entity: Entity, field: Field) -> float:
     known = any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words)
     return (2.0 * known + (field.column.role in {"money", "rating"}) + _filled(entity, field) + bool(field.column.unit)
             - 2.0 * bool(words & _DULL) - 0.3 * len(words) + min(field.column.distinct, 50) / 100)
+
+
+def _group_interest(entity: Entity, field: Field) -> float:
+    """How naturally people sort by a field: everyday words with a handful of readable values first."""
+    if field.column.role == "flag":
+        return 0.3
+    words = set(ascii_words(field.name))
+    values = field.via.parent.values(field.column) if field.via else entity.values(field.column)
+    readable = sum(len(str(value)) >= 3 for value in values) >= 0.8 * len(values)
+    count = len(set(values))
+    return (1.0 * any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words) + 0.8 * bool(field.via)
+            + 0.7 * (readable and field.column.type == "text") + 0.4 * (3 <= count <= 20) - 1.5 * bool(words & _DULL_GROUPS)
+            - 0.1 * len(words))

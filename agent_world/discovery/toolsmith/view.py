@@ -16,6 +16,7 @@ _GENERIC = {"id", "pk", "key", "code", "name", "value", "number", "symbol", "abb
 _REFERENCE_ENDING = re.compile(r"_(id|code|key|pk|number|no|ident)$")
 _DIMENSION_ROWS = 40
 _LONG_TEXT = 60
+_LABEL_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,8 +203,8 @@ def _says_more(column: Column, singular: str) -> bool:
 def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Entity:
     key = table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
     label = table.column(table.label) if table.label else None
-    if label is not None and key is not None and label.name == key.name:
-        label = None
+    if label is not None and (label == key or label.distinct < _LABEL_SHARE * len(rows)):
+        label = None  # what names many rows names none of them
     wide = {
         column.name
         for column in table.columns

@@ -110,4 +110,5 @@ def _listing(
         gives("gives an empty page where there are none", "edge", rng.choice(childless))
     sheet.refuses(f"refuses an unknown {parent.one}", {param.name: unknown_key(parent)}, "not_found")
     sheet.refuses("refuses page 0", {param.name: known[0], "page": 0})
-    return Draft(tool=tool, tests=tuple(sheet.tests), about=child.name)
+    worth = 0.8 + 0.25 * bool(parent.label) + 0.25 * bool(label) - 0.2 * (link.key.origin == "guessed")
+    return Draft(tool=tool, tests=tuple(sheet.tests), about=child.name, worth=worth)

@@ -13,13 +13,13 @@ from agent_world.discovery.toolsmith.workflows import (
     ticket,
     watchlist,
 )
-from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, Workflow
+from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, Workflow, named_by
 from agent_world.identity import rng
 
 WORKFLOWS: tuple[Workflow, ...] = (booking, order, review, assignment, loan, ticket, subscription, watchlist)
 
 _OVERLAYS = 2
-_SAME_SUBJECT = 0.8
+_SAME_SUBJECT, _NAMED = 0.8, 0.9
 
 
 def overlays_for(view: View, theme: ThemeWords, seed: int) -> list[Overlay]:
@@ -28,7 +28,12 @@ def overlays_for(view: View, theme: ThemeWords, seed: int) -> list[Overlay]:
     chosen: list[tuple[Workflow, Fit]] = []
     while fits and len(chosen) < _OVERLAYS:
         subjects = {fit.subject.name for _, fit in chosen}
-        best = max(fits, key=lambda pair: pair[1].score - _SAME_SUBJECT * (pair[1].subject.name in subjects))
+
+        def worth(pair: tuple[Workflow, Fit], taken: set[str] = subjects) -> float:
+            subject = pair[1].subject
+            return pair[1].score + _NAMED * named_by(theme, subject) - _SAME_SUBJECT * (subject.name in taken)
+
+        best = max(fits, key=worth)
         chosen.append(best)
         fits = [pair for pair in fits if pair[0] is not best[0]]
     source = view.database.database_id

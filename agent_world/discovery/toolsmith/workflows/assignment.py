@@ -160,7 +160,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
         worker_column=_inline(worker.key.name), worker_var=snake(worker.one), a_worker=article(worker.one),
         holder_title=worker.one.capitalize(), limit=str(_LIMIT), pair=PAIR, room=ROOM)
     flow = flow.with_blocks(must_be_assigned=flow.state_check(["assigned"], "not_assigned"))
-    return Overlay(workflow=NAME, subject=subject.name, tables=(flow.table(),), drafts=_drafts(flow, tools, kind, kind_words))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(flow.table(),), drafts=_drafts(flow, tools, kind, kind_words))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], kind: str, kind_words: str) -> tuple:

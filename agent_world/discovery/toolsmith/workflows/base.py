@@ -45,10 +45,13 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """A written overlay: the tables it adds, which start empty, and its tools with their tests."""
+    """A written overlay: the tables it adds, which start empty, and its tools with their tests.
+
+    `entities` are the entities whose rows its tools must be told: what its records are about, and who holds them.
+    """
 
     workflow: str
-    subject: str
+    entities: tuple[str, ...]
     tables: tuple[Table, ...]
     drafts: tuple[Draft, ...]
 
@@ -75,6 +78,12 @@ def said_verb(theme: ThemeWords, *verbs: str) -> str:
     """The first of `verbs` that the theme itself uses, else the first."""
     said = {word for verb in theme.verbs for word in ascii_words(verb)}
     return next((verb for verb in verbs if verb in said), verbs[0])
+
+
+def named_by(theme: ThemeWords, entity: Entity) -> bool:
+    """Whether the theme speaks of an entity."""
+    said = {word for noun in (*theme.nouns, theme.title) for word in ascii_words(noun)}
+    return any(word in said or f"{word}s" in said for word in ascii_words(entity.one))
 
 
 def free_noun(view: View, *nouns: str) -> str:

@@ -180,7 +180,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     _stories(scenarios, tools, subject, holder, unit, id_name, places, idle, rng)
     flow = _shared(capacity, happens, unit, Flow(
         view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios))
-    return Overlay(workflow=NAME, subject=subject.name, tables=(flow.table(column(unit, "integer", "measure", unit)),),
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(flow.table(column(unit, "integer", "measure", unit)),),
                    drafts=_drafts(flow, tools, capacity, happens, unit, verb, max(v for v in places.values() if v is not None)))
 
 

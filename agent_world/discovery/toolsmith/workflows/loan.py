@@ -16,6 +16,7 @@ from agent_world.discovery.toolsmith.workflows.base import (
     Overlay,
     ThemeWords,
     free_noun,
+    named_by,
     said_verb,
     theme_score,
     upper_quarter,
@@ -123,10 +124,13 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
     """Entities of things that can be handed out, better with a value that makes some loans short."""
     found = []
     for entity in view.entities:
-        if entity.key is None or len(entity.rows) < 12 or entity.is_dimension or not (words_of(entity) & _LENT):
+        asked = theme_score(theme, _NOUNS, _VERBS)
+        if entity.key is None or len(entity.rows) < 12 or entity.is_dimension:
+            continue
+        if not words_of(entity) & _LENT and not (asked >= 1 and named_by(theme, entity)):
             continue
         bound = _bound(entity)
-        score = 1.2 + 0.8 * bool(bound) + theme_score(theme, _NOUNS, _VERBS)
+        score = 1.2 + 0.8 * bool(bound) + asked
         why = f"each {entity.one} is one thing" + (f", {bound[0].words} makes some loans short" if bound else "")
         found.append(Fit(score=score, subject=entity, parts={"bound": bound}, why=why))
     return found
@@ -160,7 +164,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     _stories(scenarios, tools, subject, holder, id_name, days, rng)
     flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios), bound)
     table = flow.table(column("due", "text", "date", "day it is due"), column("renewals", "integer", "measure", "renewals"))
-    return Overlay(workflow=NAME, subject=subject.name, tables=(table,), drafts=_drafts(flow, tools, verb, bound))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(table,), drafts=_drafts(flow, tools, verb, bound))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], verb: str, bound: tuple[Field, Any] | None) -> tuple:

@@ -209,7 +209,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
                         column("quantity", "integer", "measure", "quantity"), column("price", "real", "money", "price")],
                        [id_name, key], [reference(key, subject)]),
     )
-    return Overlay(workflow=NAME, subject=subject.name, tables=tables, drafts=_drafts(flow, tools, price, lines))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=tables, drafts=_drafts(flow, tools, price, lines))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], price: Column, lines: str) -> tuple:

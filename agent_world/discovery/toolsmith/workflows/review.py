@@ -156,7 +156,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios),
                    gate, bars, second)
     table = flow.table(column("appeals", "integer", "measure", "appeals"))
-    return Overlay(workflow=NAME, subject=subject.name, tables=(table,), drafts=_drafts(flow, tools, gate, bars, second))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(table,), drafts=_drafts(flow, tools, gate, bars, second))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], gate: Field, bars: bool, second: Field | None) -> tuple:

@@ -161,7 +161,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     _stories(scenarios, tools, subject, holder, id_name, kinds, rng)
     flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios),
                    kind, kind_name)
-    return Overlay(workflow=NAME, subject=subject.name, tables=(flow.table(),), drafts=_drafts(flow, tools, kind, kind_name, verb))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(flow.table(),), drafts=_drafts(flow, tools, kind, kind_name, verb))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], kind: Field, kind_name: str, verb: str) -> tuple:

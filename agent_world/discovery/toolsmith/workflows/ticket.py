@@ -123,7 +123,7 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
         if entity.key is None or len(entity.rows) < 12 or entity.is_dimension or not (words_of(entity) & _ASSETS):
             continue
         bound = _bound(entity)
-        score = 1.0 + 0.8 * bool(bound) + 0.2 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
+        score = 1.0 + 0.8 * bool(bound) + 0.6 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
         why = f"{entity.many} can have problems" + (f", {bound[0].words} says how urgent they are" if bound else "")
         found.append(Fit(score=score, subject=entity, parts={"bound": bound}, why=why))
     return found
@@ -163,7 +163,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     table = flow.table(
         column("problem", "text", "category", "kind of problem"), column("priority", "text", "category", "priority"),
         column(own.name, own.type, own.role, own.words, nullable=True), keys=worker.key())
-    return Overlay(workflow=NAME, subject=subject.name, tables=(table,), drafts=_drafts(flow, tools, worker, bound))
+    return Overlay(workflow=NAME, entities=(subject.name, *worker.tables), tables=(table,), drafts=_drafts(flow, tools, worker, bound))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], worker: Holder, bound: tuple[Field, Any] | None) -> tuple:

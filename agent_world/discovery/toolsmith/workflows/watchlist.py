@@ -202,7 +202,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
                        [column(id_name, "text", "reference", f"id of the {record.one}"), subject_column(subject),
                         column("rank", "integer", "measure", "rank")], [id_name, key], [reference(key, subject)]),
     )
-    return Overlay(workflow=NAME, subject=subject.name, tables=tables, drafts=_drafts(flow, tools, kind, kind_name, label, entries))
+    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=tables, drafts=_drafts(flow, tools, kind, kind_name, label, entries))
 
 
 def _drafts(flow: Flow, tools: dict[str, str], kind: Field | None, kind_name: str, label: Field, entries: str) -> tuple:
