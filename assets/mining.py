@@ -7,6 +7,7 @@ import dagster as dg
 
 from agent_world.codec import decode
 from agent_world.discovery.builds import Seed, corpus, mine_theme
+from agent_world.discovery.mining import environment_key
 from agent_world.discovery.model import Mined, Rejected, Theme
 from agent_world.identity import canonical_json, sha256
 from agent_world.lake.batch import Batch
@@ -29,7 +30,7 @@ def mined(
         for row in world.read("themes", where={"state": "created"})
     ]
     jobs = [
-        Job(partition=seed.theme.theme_id, item=seed, derivation=derive(settings, [], [seed.version, source]))
+        Job(partition=environment_key(seed.theme), item=seed, derivation=derive(settings, [], [seed.version, source]))
         for seed in seeds
     ]
     failed = map_jobs(context, world, engine.engine, "mined", jobs, mine_theme, _save)

@@ -5,6 +5,7 @@ from collections import Counter
 import dagster as dg
 
 from agent_world.codec import encode
+from agent_world.discovery.mining import environment_key
 from agent_world.discovery.themes import collect_themes
 from agent_world.lake.batch import Batch
 from assets.checks import check_specs, prove_all
@@ -21,7 +22,7 @@ def themes(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResour
     def fill(batch: Batch) -> None:
         found, faulty = collect_themes(settings.seed, settings.themes)
         for theme in found:
-            version = batch.create("theme", theme.theme_id, encode(theme))
+            version = batch.create("theme", environment_key(theme), encode(theme))
             verdict(batch, "theme", "theme", version, accepted=True)
         for item in faulty:
             batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)

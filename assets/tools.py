@@ -71,8 +71,7 @@ def _save_tool(batch: Batch, key: str, database: VersionId, found: ToolVerdict) 
         batch, "tool", "tool", tool, environment=key, accepted=found.accepted, reason=", ".join(found.reasons) or None,
         evidence={"accuracy": found.accuracy, "detail": found.detail, "failed": failed},
     )  # fmt: skip
-    for result in found.results:
-        test = batch.create(
-            "tool_test", f"{found.tool.tool_id}/{result.test.name}", encode(result.test), parents=[(tool, "tool")]
-        )
+    for number, result in enumerate(found.results, 1):
+        name = f"{found.tool.tool_id}/{number:02d}"
+        test = batch.create("tool_test", name, encode(result.test), parents=[(tool, "tool")])
         batch.observe(test, {"passed": result.passed, "reason": result.reason, "seen": result.seen})
