@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-import jsonschema
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 
 from agent_world.environments.model import Json
@@ -23,7 +24,7 @@ def complaint(schema: Mapping[str, Json], arguments: Any) -> str | None:
         json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         return f"the arguments have no JSON form ({error})"
-    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(arguments))
+    error = best_match(_validator(schema).iter_errors(arguments))
     if error is None:
         return None
     place = "".join(f".{part}" if isinstance(part, str) else f"[{part}]" for part in error.absolute_path)
@@ -33,7 +34,7 @@ def complaint(schema: Mapping[str, Json], arguments: Any) -> str | None:
 def _validator(schema: Mapping[str, Json]) -> Validator:
     kept = _validators.get(id(schema))
     if kept is None:
-        kept = _validators[id(schema)] = (schema, jsonschema.Draft202012Validator(schema))
+        kept = _validators[id(schema)] = (schema, Draft202012Validator(schema))
         if len(_validators) > _KEPT:
             _validators.popitem(last=False)
     return kept[1]

@@ -100,8 +100,7 @@ def _compared(snapshot: Snapshot, now: PageFile, table: TableSchema, touched: se
     new_tree = now.tree(table.root) if table.root in touched or touched & old_tree.inner else old_tree
     old = snapshot.page_file.records((touched & old_tree.leaves) | (old_tree.leaves - new_tree.leaves))
     new = now.records((touched & new_tree.leaves) | (new_tree.leaves - old_tree.leaves))
-    removed = [table.row(rowid, record) for rowid, record in old.items() if new.get(rowid) != record]
-    added = [table.row(rowid, record) for rowid, record in new.items() if old.get(rowid) != record]
-    if any(row is None for row in (*removed, *added)):
-        return None
-    return subtracted(removed, added)
+    gone = [table.row(rowid, record) for rowid, record in old.items() if new.get(rowid) != record]
+    come = [table.row(rowid, record) for rowid, record in new.items() if old.get(rowid) != record]
+    removed, added = ([row for row in rows if row is not None] for rows in (gone, come))
+    return subtracted(removed, added) if len(removed) + len(added) == len(gone) + len(come) else None

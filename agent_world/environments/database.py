@@ -46,8 +46,8 @@ class TableSchema:
         if self.rowid_column is not None:
             values[self.rowid_column] = rowid
         for index in self.real_columns:
-            if type(values[index]) is int:
-                values[index] = float(values[index])
+            if isinstance(value := values[index], int):
+                values[index] = float(value)
         return tuple(values)
 
 

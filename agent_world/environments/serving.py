@@ -20,7 +20,7 @@ from agent_world.rollouts.model import Observation
 
 if TYPE_CHECKING:
     import mcp_types as types
-    from mcp.server.context import ServerRequestContext
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
 
@@ -165,19 +165,19 @@ def _stateful_server(environment: Environment, seed: int, sandbox: Sandbox | Non
     return server
 
 
-async def _only_with_a_session(context: ServerRequestContext, call_next: Any) -> Any:
+async def _only_with_a_session(ctx: ServerRequestContext, call_next: CallNext) -> HandlerResult:
     """Refuse versions without sessions, naming those with."""
     import mcp_types as types
     from mcp.shared.exceptions import MCPError
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-    if context.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+    if ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
         raise MCPError(
             types.UNSUPPORTED_PROTOCOL_VERSION,
             "These environments keep state: open a session with `initialize`.",
-            {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": context.protocol_version},
+            {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": ctx.protocol_version},
         )
-    return await call_next(context)
+    return await call_next(ctx)
 
 
 def _published(tool: PublicTool) -> types.Tool:

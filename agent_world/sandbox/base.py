@@ -76,7 +76,11 @@ class Sandbox(ABC):
     @staticmethod
     @abstractmethod
     def programs() -> Sequence[str]:
-        """The programs that the isolation rests on, by path: another version needs another self-test."""
+        """The programs that the isolation rests on, by path: another version needs another self-test.
+
+        Raises:
+            SandboxUnavailableError: one is missing.
+        """
 
     @abstractmethod
     def alive(self) -> bool:

@@ -78,7 +78,12 @@ class BwrapSandbox(Sandbox):
     @staticmethod
     def programs() -> Sequence[str]:
         """Bubblewrap and the guest's Python."""
-        return [_bwrap(), PYTHON]
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise SandboxUnavailableError("bwrap", "bubblewrap is not installed", "run `apt-get install bubblewrap`")
+        if not os.path.exists(PYTHON):
+            raise SandboxUnavailableError("bwrap", f"{PYTHON} is missing", "run `apt-get install python3.11`")
+        return [bwrap, PYTHON]
 
     def alive(self) -> bool:
         """Whether the zygote is there."""
@@ -108,13 +113,13 @@ class BwrapSandbox(Sandbox):
 
 
 def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
-    if not os.path.exists(PYTHON):
-        raise SandboxUnavailableError("bwrap", f"{PYTHON} is missing", "run `apt-get install python3.11`")
     guest = {
-        f"{name}.py": (resources.files(__package__) / "guest" / f"{name}.py").read_bytes() for name in _GUEST_MODULES
+        f"{name}.py": (resources.files("agent_world.sandbox") / "guest" / f"{name}.py").read_bytes()
+        for name in _GUEST_MODULES
     }
-    guest |= {"filter.bpf": seccomp.session_filter(), "database": b"", "initial": b"", "final": b""}
-    supervisor = os.pidfd_open(os.getpid())
+    guest |= {"filter.bpf": seccomp.session_filter(), "database": b""}
+    bwrap, python = BwrapSandbox.programs()
+    supervisor, uid = os.pidfd_open(os.getpid()), _own_uid()
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, supervisor)
         binds, descriptors = [], [control.fileno(), supervisor]
@@ -124,13 +129,13 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
             # Copied, not bound: every mount is one more to clone for each session.
             binds += ["--perms", "0444", "--file", str(memory.fd), f"/guest/{name}"]
         command = [
-            *(_bwrap(), "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
+            *(bwrap, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000", "--hostname", "sandbox"),
             *("--as-pid-1", "--new-session", "--clearenv", "--setenv", "PYTHONHASHSEED", "0"),
             *("--cap-drop", "ALL", *(word for path in _GUEST_PATHS for word in ("--ro-bind", path, path))),
             *("--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin"),
             *("--proc", "/proc", "--dev-bind", "/dev/null", "/dev/null", "--dir", "/work", "--dir", "/guest", *binds),
             *("--chdir", "/guest", "--remount-ro", "/"),
-            *(PYTHON, "-S", "-s", "-B", "/guest/zygote.py"),
+            *(python, "-S", "-s", "-B", "/guest/zygote.py"),
             *(str(control.fileno()), str(supervisor), "/guest/filter.bpf", limits.as_json()),
         ]
         return subprocess.Popen(
@@ -141,20 +146,15 @@ def _start(control: socket.socket, limits: Limits) -> subprocess.Popen[bytes]:
             pass_fds=descriptors,
             env={},
             cwd="/",
-            **_own_user(),
+            user=uid,
+            group=uid,
+            extra_groups=None if uid is None else [],
         )
 
 
-def _bwrap() -> str:
-    path = shutil.which("bwrap")
-    if path is None:
-        raise SandboxUnavailableError("bwrap", "bubblewrap is not installed", "run `apt-get install bubblewrap`")
-    return path
-
-
-def _own_user() -> dict:
+def _own_uid() -> int | None:
+    """Who bubblewrap runs as; None: whoever we are."""
     if os.geteuid() != 0:
-        return {}
-    # Started as root, bubblewrap would leave the session's user the owner of /proc/sys of the host.
-    uid = _FIRST_UID + os.getpid() % _UIDS
-    return {"user": uid, "group": uid, "extra_groups": []}
+        return None
+    # Started as root, it would leave the session's user the owner of the host's /proc/sys.
+    return _FIRST_UID + os.getpid() % _UIDS

@@ -35,6 +35,8 @@ class SandboxFailedError(AgentWorldError):
 class SessionFault(Exception):
     """The code in a session broke it: it hung, died, or wrote what is not the protocol."""
 
+    fault: Fault
+
     def __init__(self, fault: Fault, detail: str) -> None:
         super().__init__(fault, detail)
         self.fault, self.detail = fault, detail

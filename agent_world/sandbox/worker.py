@@ -7,10 +7,10 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from agent_world.sandbox import strict_json
-from agent_world.sandbox.errors import SandboxFailedError, SessionFault
+from agent_world.sandbox.errors import Fault, SandboxFailedError, SessionFault
 
 Json = Any
 _RECEIVE_BYTES = 1 << 16
@@ -122,7 +122,7 @@ class Worker:
         except ValueError as error:
             self._end("protocol_error", str(error))
 
-    def _end(self, fault: Any, detail: str) -> Any:
+    def _end(self, fault: Fault, detail: str) -> NoReturn:
         self.ended = SessionFault(fault, detail)
         self._kill()
         raise self.ended

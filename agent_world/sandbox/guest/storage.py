@@ -72,14 +72,13 @@ def install() -> None:
         vfs.contents.set_system_call(ctypes.addressof(vfs.contents), b"open", ctypes.cast(_open, ctypes.c_void_p))
 
 
-def connect(snapshot: int, log: int, name: str = "database") -> sqlite3.Connection:
+def connect(snapshot: int, log: int) -> sqlite3.Connection:
     """The database of these two descriptors, in autocommit mode."""
-    path = _DATABASE_PATH if name == "database" else f"/guest/{name}"
-    _descriptors[path.encode()] = snapshot
-    _descriptors[f"{path}-wal".encode()] = log
+    _descriptors[_DATABASE_PATH.encode()] = snapshot
+    _descriptors[f"{_DATABASE_PATH}-wal".encode()] = log
     # Sessions share the snapshot's inode, so POSIX locks would make them wait for each other: `unix-none` takes none,
     # and a log without shared memory needs the exclusive mode.
-    db = sqlite3.connect(f"file:{path}?vfs=unix-none", uri=True, isolation_level=None)
+    db = sqlite3.connect(f"file:{_DATABASE_PATH}?vfs=unix-none", uri=True, isolation_level=None)
     db.row_factory = sqlite3.Row
     db.executescript(
         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY"
