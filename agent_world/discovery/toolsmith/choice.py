@@ -9,8 +9,8 @@ from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.view import Entity, View
 from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, named_by
 
-MOST_TOOLS = 20
-_LEAST_READS = 5
+MOST_TOOLS = 24
+_LEAST_READS = 6
 _WORTH = {
     "search": 1.2, "get": 1.0, "filter": 1.0, "children": 1.0, "partners": 0.9, "rank": 0.95, "aggregate": 0.85,
     "summarise": 0.8, "between": 0.6,
@@ -18,9 +18,14 @@ _WORTH = {
 _SAME_PATTERN, _SAME_ENTITY = 0.62, 0.8
 
 
-def choose(view: View, theme: ThemeWords, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:
-    """The drafts to propose, reading tools first. At least a third of them write, where there are workflows."""
-    written = [draft for overlay in overlays for draft in overlay.drafts]
+def choose(
+    view: View, theme: ThemeWords, overlays: Sequence[Overlay], reading: Sequence[Draft], documents: Sequence[Draft]
+) -> list[Draft]:
+    """The drafts to propose: reading tools, those of workflows, those of documents.
+
+    At least a third of them write, where there are workflows.
+    """
+    written = [draft for overlay in overlays for draft in overlay.drafts] + _of_documents(documents)
     writers = sum(draft.tool.writes for draft in written)
     inspecting = len(written) - writers
     room = max(_LEAST_READS, min(MOST_TOOLS - len(written), 2 * writers - inspecting))
@@ -50,6 +55,18 @@ def entity_weight(view: View, entity: Entity, theme: ThemeWords) -> float:
     links = len(entity.links) + len(view.children(entity))
     return (0.5 + 0.15 * min(links, 4) + 0.04 * min(len(entity.table.columns), 10) + 0.2 * bool(entity.label)
             + 0.1 * (len(entity.rows) >= 50) + 0.4 * named_by(theme, entity))
+
+
+def _of_documents(documents: Sequence[Draft]) -> list[Draft]:
+    """A reading tool for each document (a writing one where it has none), and one writing tool in all."""
+    chosen: list[Draft] = []
+    for path in dict.fromkeys(draft.about for draft in documents):
+        own = [draft for draft in documents if draft.about == path]
+        chosen.append(next((draft for draft in own if not draft.tool.writes), own[0]))
+    if not any(draft.tool.writes for draft in chosen):
+        writing = [draft for draft in documents if draft.tool.writes]
+        chosen += sorted(writing, key=lambda draft: draft.tool.pattern != "document_update")[:1]
+    return chosen
 
 
 def _needed(view: View, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_world.discovery.toolsmith.choice import choose
+from agent_world.discovery.toolsmith.documents import document_drafts
 from agent_world.discovery.toolsmith.reading import reading_drafts
 from agent_world.discovery.toolsmith.view import view_of
 from agent_world.discovery.toolsmith.workflows import overlays_for
@@ -32,8 +33,8 @@ def propose_tools(database: Database, files: Mapping[str, bytes], theme: ThemeWo
     """Write tools and tests for `database`. Same database, theme and seed: same proposal, byte for byte."""
     view = view_of(database, files)
     overlays = overlays_for(view, theme, seed)
-    reading = reading_drafts(view, files, rng(seed, "reading", database.database_id))
-    drafts = choose(view, theme, overlays, reading)
+    reading = reading_drafts(view, rng(seed, "reading", database.database_id))
+    drafts = choose(view, theme, overlays, reading, document_drafts(view, files, seed))
     tables = [table for overlay in overlays for table in overlay.tables]
     grown = with_tables(files, tables)
     return ToolProposal(

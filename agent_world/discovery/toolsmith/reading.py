@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from random import Random
 
 from agent_world.discovery.toolsmith.drafts import Draft
@@ -13,7 +13,7 @@ from agent_world.discovery.toolsmith.view import Entity, View
 _MEASURES, _GROUPS = 2, 2
 
 
-def reading_drafts(view: View, files: Mapping[str, bytes], rng: Random) -> list[Draft]:
+def reading_drafts(view: View, rng: Random) -> list[Draft]:
     """Drafts in a fixed order: by entity, then by pattern."""
     return [draft for entity in view.entities for draft in _of_entity(view, entity, rng) if draft is not None]
 
