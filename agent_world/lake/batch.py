@@ -46,6 +46,7 @@ class Batch:
         self.stage, self.partition, self.derivation = stage, partition, derivation
         self.run_id, self.code_version = run_id, code_version
         self.id = batch_id(stage, partition, derivation)
+        self.begun = lake.events_version()
         self.done = lake.has_batch(self.id)
         self.commit: Commit | None = None
         self._lake = lake
@@ -114,7 +115,7 @@ class Batch:
             version_id=version,
             content_hash=content,
             derivation_hash=self._derivation(kind, artifact_id, [parent for parent, _ in parents]),
-            parents=[{"version_id": parent, "role": role} for parent, role in parents],
+            parents=[{"version_id": parent, "role": role} for parent, role in dict.fromkeys(parents)],
             blob_root=root,
             text=None if again else text,
         )

@@ -98,7 +98,7 @@ class BlobWriter:
         self._storage = storage
         self._known = known
         self._pack = bytearray()
-        self._pending: list[Place] = []
+        self._pending: dict[str, Place] = {}
         self._written: dict[str, Place] = {}
 
     @property
@@ -109,7 +109,7 @@ class BlobWriter:
     def add(self, data: bytes) -> Digest:
         """Keep `data`; gives its key."""
         digest = sha256(data)
-        if digest in self._written or any(p.sha256 == digest for p in self._pending) or self._known(digest):
+        if digest in self._written or digest in self._pending or self._known(digest):
             return digest
         stored, codec = _compressed(data)
         if len(data) >= OBJECT_BYTES:
@@ -117,7 +117,7 @@ class BlobWriter:
             self._store(key, stored)
             self._written[digest] = Place(digest, key, 0, len(stored), len(data), codec)
             return digest
-        self._pending.append(Place(digest, "", len(self._pack), len(stored), len(data), codec))
+        self._pending[digest] = Place(digest, "", len(self._pack), len(stored), len(data), codec)
         self._pack += stored
         if len(self._pack) >= _PACK_BYTES:
             self.flush()
@@ -131,7 +131,7 @@ class BlobWriter:
         name = hashlib.sha256(pack).hexdigest()
         key = f"{FOLDER}/packs/{name[:2]}/{name}"
         self._store(key, pack)
-        self._written |= {place.sha256: place._replace(pack=key) for place in self._pending}
+        self._written |= {digest: place._replace(pack=key) for digest, place in self._pending.items()}
         self._pack.clear()
         self._pending.clear()
 

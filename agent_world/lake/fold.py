@@ -6,10 +6,12 @@ Feeding a table in many small steps gives the same table as feeding it at once: 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_world.lake.rows import cell, extract, having
 from lake_schemas import TABLES, TableSpec
@@ -19,6 +21,8 @@ FOLD = 1
 
 ReadBlob = Callable[[str], bytes]
 
+_ABOUT = ("event_type", "version_id", "artifact_id", "payload", "payload_blob")
+_NODE = ("version_id", "artifact_id", "kind", "content_hash", "derivation_hash", "blob_root", "batch")
 _ENVELOPE = ("content_hash", "derivation_hash", "blob_root", "run_id", "partition")
 
 
@@ -51,6 +55,8 @@ def open_fold(name: str, base: pa.Table | None, read_blob: ReadBlob) -> Fold:
         return _Rows(spec, base, lambda events: _facts(spec, events, read_blob))
     if name == "versions":
         return _Versions(spec, base)
+    if name == "edges":
+        return _Edges(spec, base)
     return _Rows(spec, base, _DERIVED[name])
 
 
@@ -74,33 +80,35 @@ class _Appended:
         return self._table
 
 
-class _Rows:
-    """A table that only grows, deduplicated by its key where events may repeat one."""
+class _Grown:
+    """A table that only grows."""
 
-    def __init__(self, spec: TableSpec, base: pa.Table | None, rows: Callable[[pa.Table], Mapping[str, Any]]) -> None:
+    def __init__(self, spec: TableSpec, base: pa.Table | None) -> None:
         self.spec = spec
-        self._rows = rows
         self._appended = _Appended(_plain(spec), base)
-        self._keys = None if spec.shape == "fact" else set(_tuples(self._appended.table(), spec.key))
         self.kept = len(self._appended)
-
-    def apply(self, events: pa.Table) -> None:
-        more = pa.table(self._rows(events), schema=_plain(self.spec))
-        if self._keys is not None:
-            fresh = []
-            for place, key in enumerate(_tuples(more, self.spec.key)):
-                if key not in self._keys:
-                    self._keys.add(key)
-                    fresh.append(place)
-            more = more.take(pa.array(fresh, pa.int64()))
-        if more.num_rows:
-            self._appended.add({name: more.column(name) for name in more.column_names})
 
     def table(self) -> pa.Table:
         return self._appended.table()
 
     def settle(self) -> None:
         self.kept = len(self._appended)
+
+
+class _Rows(_Grown):
+    """Rows made from events one by one; of a derived table, whose events may repeat a key, the first of each key."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None, rows: Callable[[pa.Table], Mapping[str, Any]]) -> None:
+        super().__init__(spec, base)
+        self._rows = rows
+        self._keys = None if spec.shape == "fact" else set(_tuples(self._appended.table(), spec.key))
+
+    def apply(self, events: pa.Table) -> None:
+        more = pa.table(self._rows(events), schema=_plain(self.spec))
+        if self._keys is not None:
+            more = _unseen(more, self.spec.key, self._keys)
+        if more.num_rows:
+            self._appended.add({name: more.column(name) for name in more.column_names})
 
 
 class _Artifacts:
@@ -119,40 +127,39 @@ class _Artifacts:
         }
         rows = self._fixed.table().select(["version_id", "artifact_id"])
         self._row = {version: row for row, version in enumerate(rows.column("version_id").to_pylist())}
-        self._artifacts: list[str] = rows.column("artifact_id").to_pylist()
         self._revs: dict[str, int] = {}
         self._current: dict[str, int] = {}
-        for row, artifact in enumerate(self._artifacts):
+        for row, artifact in enumerate(rows.column("artifact_id").to_pylist()):
             self._revs[artifact] = self._revs.get(artifact, 0) + 1
             if self._cells["state"][row] == "created":
                 self._current[artifact] = row
-        self.kept = len(self._artifacts)
+        self.kept = len(self._row)
         self._table: pa.Table | None = None
 
     def apply(self, events: pa.Table) -> None:
-        mine = having(events, kind=self.spec.kind)
+        mine = having(events.select(["kind", *_ABOUT, *_ENVELOPE, "ts"]), kind=self.spec.kind)
         if not mine.num_rows:
             return
         self._table = None
         created: list[int] = []
         revs: list[int] = []
-        names = ("event_type", "version_id", "artifact_id", "content_hash", "payload", "payload_blob")
-        columns = [mine.column(name).to_pylist() for name in names]
-        for place, (what, version, artifact, content, payload, blob) in enumerate(zip(*columns, strict=True)):
+        rows = zip(*(mine.column(name).to_pylist() for name in (*_ABOUT, "content_hash")), strict=True)
+        for place, (what, version, artifact, payload, blob, content) in enumerate(rows):
             row = self._row.get(version)
-            if what == "created" and row is None:
-                created.append(place)
-                revs.append(self._create(version, artifact))
-            elif row is not None and (what == "created" or (what == "observed" and content is not None)):
+            if row is None:
+                if what == "created":
+                    created.append(place)
+                    revs.append(self._create(version, artifact))
+            elif what == "created" or (what == "observed" and content is not None):
                 self._make_current(artifact, row)
-            elif row is not None and what == "observed":
+            elif what == "observed":
                 self._observe(row, _payload(payload, blob, self._read_blob))
-            elif row is not None and what == "retired":
+            elif what == "retired":
                 self._change("state", row, "retired")
                 if self._current.get(artifact) == row:
                     del self._current[artifact]
         if created:
-            self._append(mine.take(created), revs)
+            self._append(mine if len(created) == mine.num_rows else mine.take(pa.array(created)), revs)
 
     def table(self) -> pa.Table:
         if self._table is None:
@@ -165,17 +172,15 @@ class _Artifacts:
         return self._table
 
     def settle(self) -> None:
-        self.kept = len(self._artifacts)
+        self.kept = len(self._row)
 
     def _create(self, version: str, artifact: str) -> int:
-        row = len(self._artifacts)
-        self._artifacts.append(artifact)
-        self._row[version] = row
-        for name in self._changing:
-            self._cells[name].append(None)
+        row = self._row[version] = len(self._row)
+        for cells in self._cells.values():
+            cells.append(None)
         self._make_current(artifact, row)
-        self._revs[artifact] = self._revs.get(artifact, 0) + 1
-        return self._revs[artifact]
+        rev = self._revs[artifact] = self._revs.get(artifact, 0) + 1
+        return rev
 
     def _make_current(self, artifact: str, row: int) -> None:
         """A version that was retired stays so, whoever makes its content again."""
@@ -203,44 +208,80 @@ class _Artifacts:
         self._fixed.add(columns | extract(self._payload, list(_payloads(created, self._read_blob))))
 
 
-class _Versions(_Rows):
-    """Every version of every kind; the only derived table that counts."""
+class _Versions(_Grown):
+    """Every version of every kind, counted per artifact."""
 
     def __init__(self, spec: TableSpec, base: pa.Table | None) -> None:
-        super().__init__(spec, base, self._count)
-        self._revs: dict[tuple[str, str], int] = {}
-        for key in _tuples(self._appended.table(), ("kind", "artifact_id")):
-            self._revs[key] = self._revs.get(key, 0) + 1
+        super().__init__(spec, base)
+        known = self._appended.table()
+        self._seen = set(known.column("version_id").to_pylist())
+        self._revs = Counter(_tuples(known, ("kind", "artifact_id")))
 
-    def _count(self, events: pa.Table) -> Mapping[str, Any]:
-        created = having(events, event_type="created")
-        fresh, revs, seen = [], [], set()
+    def apply(self, events: pa.Table) -> None:
+        created = having(events.select([*_NODE, "event_type"]), event_type="created")
+        fresh, revs = [], []
         for place, (version, kind, artifact) in enumerate(_tuples(created, ("version_id", "kind", "artifact_id"))):
-            if (version,) in (self._keys or ()) or version in seen:
-                continue
-            seen.add(version)
-            self._revs[kind, artifact] = self._revs.get((kind, artifact), 0) + 1
+            if version not in self._seen:
+                self._seen.add(version)
+                self._revs[kind, artifact] += 1
+                fresh.append(place)
+                revs.append(self._revs[kind, artifact])
+        if fresh:
+            created = created if len(fresh) == created.num_rows else created.take(pa.array(fresh))
+            self._appended.add({name: created.column(name) for name in _NODE} | {"rev": pa.array(revs, pa.int64())})
+
+
+class _Edges(_Grown):
+    """Edges of every version; a version that was made again brings only those that it had not."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None) -> None:
+        super().__init__(spec, base)
+        self._children = set(self._appended.table().column("child").to_pylist())
+
+    def apply(self, events: pa.Table) -> None:
+        columns = events.select(["event_type", "version_id", "parents", "run_id"])
+        made = having(columns, event_type=["created", "observed"])
+        more = _exploded(made)
+        known = self._children.intersection(more["child"].to_pylist())
+        if known or len(set(made.column("version_id").to_pylist())) < made.num_rows:
+            more = self._unknown(more, known)
+        self._children.update(more["child"].to_pylist())
+        if more.num_rows:
+            self._appended.add({name: more.column(name) for name in more.column_names})
+
+    def _unknown(self, more: pa.Table, known: set[str]) -> pa.Table:
+        before = having(self._appended.table(), child=sorted(known))
+        return _unseen(more, self.spec.key, set(_tuples(before, self.spec.key)))
+
+
+def _unseen(rows: pa.Table, key: Sequence[str], seen: set[tuple[Any, ...]]) -> pa.Table:
+    """The rows whose key is not among `seen`, the first of each; their keys are added to it."""
+    fresh = []
+    for place, values in enumerate(_tuples(rows, key)):
+        if values not in seen:
+            seen.add(values)
             fresh.append(place)
-            revs.append(self._revs[kind, artifact])
-        created = created.take(pa.array(fresh, pa.int64()))
-        named = {field.name: created.column(field.name) for field in _plain(self.spec) if field.name != "rev"}
-        return {name: named.get(name, pa.array(revs, type=pa.int64())) for name in _plain(self.spec).names}
+    return rows.take(pa.array(fresh, pa.int64()))
+
+
+def _exploded(made: pa.Table) -> pa.Table:
+    """One row a parent."""
+    parents = made.column("parents").combine_chunks()
+    flat = pc.list_flatten(parents)
+    places = pc.list_parent_indices(parents)
+    columns = [
+        made.column("version_id").take(places),
+        pc.struct_field(flat, "version_id"),
+        pc.struct_field(flat, "role"),
+        made.column("run_id").take(places),
+    ]
+    return pa.table(columns, schema=_plain(TABLES["edges"]))
 
 
 def _facts(spec: TableSpec, events: pa.Table, read_blob: ReadBlob) -> Mapping[str, Any]:
     mine = having(events, event_type="recorded", kind=spec.name)
     envelope = {"event_id": mine.column("event_id"), "run_id": mine.column("run_id"), "recorded_at": mine.column("ts")}
     return envelope | extract(spec.columns, list(_payloads(mine, read_blob)))
-
-
-def _edges(events: pa.Table) -> Mapping[str, Any]:
-    made = having(events, event_type=["created", "observed"])
-    triples = [
-        (child, parent["version_id"], parent["role"], run)
-        for child, parents, run in _tuples(made, ("version_id", "parents", "run_id"))
-        for parent in parents or ()
-    ]
-    return _columns(TABLES["edges"], triples)
 
 
 def _blobs(events: pa.Table) -> Mapping[str, Any]:
@@ -262,7 +303,6 @@ def _batches(events: pa.Table) -> Mapping[str, Any]:
 
 
 _DERIVED: dict[str, Callable[[pa.Table], Mapping[str, Any]]] = {
-    "edges": _edges,
     "blobs": _blobs,
     "trees": _trees,
     "batches": _batches,

@@ -148,7 +148,7 @@ class Lake(View):
             self._compare(batch)
             return
         batch.finish()
-        batch.commit = self._append(batch)
+        batch.commit = self._append(batch, since=batch.begun)
         if not batch.commit.fresh:
             self._compare(batch)
         elif batch.commit.version - self._stored_through >= _REFRESH_AT:
@@ -159,9 +159,9 @@ class Lake(View):
         names = [*(name for name in TABLES if name != "batches"), "batches"]  # last: it says how far all others are
         return [name for name in names if self.projections.save(name, self.tables.entry(name))]
 
-    def _append(self, batch: Batch) -> Commit:
+    def _append(self, batch: Batch, since: int | None = None) -> Commit:
         now = datetime.now(UTC)
-        return self.log.append(batch.id, lambda version, committed: batch.draft(version, committed, now))
+        return self.log.append(batch.id, lambda version, committed: batch.draft(version, committed, now), since=since)
 
     def _refresh_quietly(self, version: int) -> None:
         """Store the projections unless another process has done so lately; the batch itself is safe already."""

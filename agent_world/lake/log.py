@@ -47,6 +47,7 @@ _EVENTS_OPTIONS = {
 _CONFLICTS = 400  # races lost before giving up; each is another writer's progress
 _FAULTS = 6  # other failures of the store before giving up
 _COMPACT_AT = 64  # live files; the cost of a commit grows with them, not with the checkpoint interval
+_RUNS = 512  # runs of rows that are moved as slices; more of them would make a table of too many chunks
 _TAIL = 256  # commits followed one by one before a fresh load is cheaper
 
 
@@ -138,11 +139,12 @@ class EventLog:
         """A fresh Delta handle, at `version` when given."""
         return DeltaTable(self._storage.table_uri(FOLDER), version=version, storage_options=self._storage.options)
 
-    def append(self, key: str, draft: Callable[[int, Committed], Draft]) -> Commit:
+    def append(self, key: str, draft: Callable[[int, Committed], Draft], *, since: int | None = None) -> Commit:
         """Commit, exactly once, what `draft` makes for the version it will land at.
 
         `draft` may ask which batches are committed already; the answer holds for the commit. When the reply is lost,
-        the next attempt reads the mark of the batch back.
+        the next attempt finds the batch in the log. With `since`, a version at which the caller knows that the batch
+        was not there, only what came later is looked through; without, the mark of the batch is asked for.
 
         Raises:
             CommitError: all attempts failed. DiskFullError: no space.
@@ -152,7 +154,7 @@ class EventLog:
             with self._lock:
                 try:
                     table = self._open()
-                    if _marked(table, key):
+                    if self._holds(table, key, since):
                         return Commit(table.version(), fresh=False)
                     version = table.version() + 1
                     events, keys = draft(version, partial(_marked, table))
@@ -174,6 +176,12 @@ class EventLog:
                     if conflicts >= _CONFLICTS or faults >= _FAULTS:
                         raise CommitError(key[:12], conflicts + faults, str(error)) from error
             time.sleep(random.uniform(0, min(0.5, 0.005 * 2 ** min(conflicts + 4 * faults, 7))))
+
+    def _holds(self, table: DeltaTable, key: str, since: int | None) -> bool:
+        """Whether `table`, at its version, holds the batch: the commit that follows succeeds at no other version."""
+        if since is None:
+            return _marked(table, key)  # exact as well, but it reads the log since its last checkpoint each time
+        return key in self.read(since, table.version()).column("batch").to_pylist()
 
     def _landed(self, key: str, error: Exception) -> Commit:
         """A disk may fill up after the commit, while a checkpoint is written: then the batch is safe."""
@@ -260,14 +268,15 @@ class EventLog:
                 raise DamagedError(key, "the file is missing") from error
 
     def _load(self, after: int, through: int) -> pa.Table:
-        place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
         table = self.handle()
+        place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
+        everything = after < 0 and through >= table.version()
         try:
-            events = table.to_pyarrow_dataset().to_table(filter=place)
+            events = table.to_pyarrow_dataset().to_table(filter=None if everything else place)
         except (OSError, pa.ArrowException):
             self._blame(table)
             raise
-        return events.cast(SCHEMA).sort_by([("commit_version", "ascending"), ("position", "ascending")])
+        return _ordered(events.cast(SCHEMA))
 
 
 def _marked(table: DeltaTable, batch: str) -> bool:
@@ -276,6 +285,20 @@ def _marked(table: DeltaTable, batch: str) -> bool:
 
 def _log_key(version: int) -> str:
     return f"{FOLDER}/_delta_log/{version:020}.json"
+
+
+def _ordered(events: pa.Table) -> pa.Table:
+    """Events in order. Files come in any order, but what was committed together lies together: move runs, not rows."""
+    versions, positions = (events.column(name).to_numpy() for name in ("commit_version", "position"))
+    breaks = (np.diff(versions) != 0) | (np.diff(positions) != 1)
+    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])[: max(1, len(versions))]
+    stops = np.append(starts[1:], len(versions))
+    order = np.lexsort((positions[starts], versions[starts])) if len(versions) else np.array([], dtype=np.int64)
+    if (order[:-1] < order[1:]).all():
+        return events
+    if len(order) <= _RUNS:
+        return pa.concat_tables([events.slice(starts[run], stops[run] - starts[run]) for run in order])
+    return events.take(np.lexsort((positions, versions)))
 
 
 def _cut(chunk: _Chunk, after: int, through: int) -> pa.Table:

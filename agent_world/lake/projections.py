@@ -91,6 +91,8 @@ class Projections:
 
     def save(self, name: str, entry: Entry, generation: str | None = None) -> bool:
         """Store a table as it is folded now, unless another writer holds it or is ahead; whether it is stored."""
+        if entry.settled and entry.through - (entry.stored_through or 0) < _MANY_COMMITS:
+            return False
         generation = generation or self.generation()
         if generation is None:
             generation = self.next_generation()
@@ -106,7 +108,7 @@ class Projections:
 
     def _write(self, table: DeltaTable, name: str, entry: Entry) -> bool:
         stored = table.transaction_version(_FOLDED_THROUGH)
-        if stored is not None and stored >= entry.through - (_MANY_COMMITS if entry.settled else 0):
+        if stored is not None and stored >= entry.through:
             return False
         rows = entry.fold.table()
         grown = stored == entry.stored_through and entry.fold.kept == entry.stored_rows

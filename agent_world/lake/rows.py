@@ -76,7 +76,17 @@ def canonical(spec: TableSpec, row: Mapping[str, Any]) -> str:
 
 def extract(columns: Sequence[ColumnSpec], payloads: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
     """One Arrow array a column, taken by name from decoded payloads."""
-    return {c.name: pa.array([cell(c, payload.get(c.name)) for payload in payloads], type=c.type) for c in columns}
+    present = set().union(*payloads)
+    arrays = {}
+    for column in columns:
+        name = column.name
+        if name not in present:
+            arrays[name] = pa.nulls(len(payloads), column.type)
+        elif column.json:
+            arrays[name] = pa.array([cell(column, payload.get(name)) for payload in payloads], type=column.type)
+        else:
+            arrays[name] = pa.array([payload.get(name) for payload in payloads], type=column.type)
+    return arrays
 
 
 def cell(column: ColumnSpec, value: Any) -> Any:
