@@ -1,4 +1,4 @@
-"""The canonical names of training metrics, and the file they are streamed to.
+"""The file that training metrics are streamed to, under their canonical names (lake_schemas/training_metrics.py).
 
 What a back-end does not report is null, never 0. A line of ``metrics.jsonl`` is one step: ``{"stage", "step", ...}``.
 """
@@ -11,29 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-Stage = Literal["sft", "grpo"]
+from lake_schemas.training_metrics import METRICS
 
-METRICS: dict[str, str] = {
-    "loss": "what was minimised",
-    "policy_loss": "cross-entropy of the tokens that the policy writes, nats",
-    "context_loss": "cross-entropy of the tokens that the policy reads, nats",
-    "reward_mean": "share of rollouts that passed",
-    "reward_std": "its standard deviation over rollouts",
-    "zero_spread_groups": "share of groups whose rollouts all got the same reward",
-    "infra_errors": "rollouts without a reward, kept out of the loss",
-    "entropy": "of the policy over its own tokens, nats",
-    "kl_ref": "mean over tokens of log pi - log pi_start, nats",
-    "clip_frac_low": "share of tokens clipped below",
-    "clip_frac_high": "share of tokens clipped above",
-    "completion_tokens_mean": "tokens written by the policy in one rollout",
-    "truncated_frac": "share of rollouts without an answer",
-    "turns_mean": "steps of one rollout",
-    "tool_call_frequency": "tool calls of one rollout",
-    "tool_error_rate": "share of tool calls that were refused, invalid or in error",
-    "grad_norm": "before clipping",
-    "lr": "learning rate of the first parameter group",
-    "tokens": "tokens seen so far",
-}
+Stage = Literal["sft", "grpo"]
 
 
 class MetricsFile:
