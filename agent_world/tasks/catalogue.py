@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
-from agent_world.environments.model import Environment, ForeignKey, Json, Meaning, Table, Tool
+from agent_world.environments.model import Database, Environment, ForeignKey, Json, Meaning, Tool
 from agent_world.tasks.facts import Facts
 from agent_world.tasks.graph import ToolGraph, required, tool_graph
 
+_ASKED = frozenset({"value", "filter", "label", "status", "count", "aggregate"})
 _LISTED = re.compile(r"^(?P<list>[^.\[\]]+)\[\]\.(?P<field>[^.\[\]]+)$")
 
 
@@ -31,7 +32,7 @@ class Output:
 
 
 def outputs(tool: Tool) -> list[Output]:
-    """The result fields of `tool` that carry a meaning, in declared order; what lies deeper than one list is left out."""
+    """The result fields of `tool` that carry a meaning, in declared order, but for what lies deeper than one list."""
     found = []
     for path, meaning in tool.outputs.items():
         listed = _LISTED.match(path)
@@ -85,8 +86,8 @@ class Catalogue:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.database = environment.database
-        self.facts = Facts(environment)
+        self.database = readable(environment)
+        self.facts = Facts(self.database, environment.files)
         self.reads = tuple(tool for tool in environment.tools if not tool.writes)
         self.writers = tuple(tool for tool in environment.tools if tool.writes)
 
@@ -113,9 +114,13 @@ class Catalogue:
                 ]  # fmt: skip
                 found.setdefault(meaning.table, []).append(
                     Finder(
-                        tool=tool, table=meaning.table, parameter=parameter, key=keys[0], label=same[0] if same else None
+                        tool=tool,
+                        table=meaning.table,
+                        parameter=parameter,
+                        key=keys[0],
+                        label=same[0] if same else None,
                     )
-                )  # fmt: skip
+                )
         return found
 
     @cached_property
@@ -127,7 +132,7 @@ class Catalogue:
             if len(wanted) != 1 or tool.inputs.get(wanted[0], Meaning(kind="text")).kind != "key":
                 continue
             table = tool.inputs[wanted[0]].table
-            facts = tuple(item for item in outputs(tool) if item.array is None and item.meaning.kind in ASKED)
+            facts = tuple(item for item in outputs(tool) if item.array is None and item.meaning.kind in _ASKED)
             if table and facts and not any(item.array for item in outputs(tool)):
                 found.setdefault(table, []).append(
                     Getter(tool=tool, table=table, parameter=wanted[0], facts=facts)
@@ -162,18 +167,42 @@ class Catalogue:
         return keys[0] if keys else None
 
 
-ASKED = frozenset({"value", "filter", "label", "status", "count", "aggregate"})
-"""Meanings of result fields that a question may ask for."""
-
-
 def subject(tool: Tool) -> str | None:
     """The table that a tool is about: the first that it declares."""
     return tool.tables[0] if tool.tables else None
 
 
-def label_column(table: Table) -> str | None:
-    """The column that names rows of `table` for people."""
-    return table.label
+def readable(environment: Environment) -> Database:
+    """The database of `environment` with words that spell one of its identifiers (`invoicelines`) taken apart.
+
+    Only what people read changes: the nouns of tables and the words of columns.
+    """
+    database = environment.database
+    names = {table.name for table in database.tables} | {c.name for table in database.tables for c in table.columns}
+    names |= {name for tool in environment.tools for name in (*tool.inputs, *(item.field for item in outputs(tool)))}
+
+    def spaced(words: str) -> str:
+        return " ".join(_split(word) if word.lower() in names else word for word in words.split())
+
+    return replace(
+        database,
+        tables=tuple(
+            replace(
+                table,
+                singular=spaced(table.singular),
+                plural=spaced(table.plural),
+                columns=tuple(replace(column, words=spaced(column.words)) for column in table.columns),
+            )
+            for table in database.tables
+        ),
+    )
+
+
+@cache
+def _split(word: str) -> str:
+    import wordninja
+
+    return " ".join(wordninja.split(word)) if word.isascii() and word.isalpha() else word
 
 
 def _alike(column: str, hint: str) -> int:

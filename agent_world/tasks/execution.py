@@ -88,8 +88,6 @@ SOLUTION = json.loads({solution!r})
 
 def solve(world) -> dict:
     """Run the solution over the other tools, each call in a transaction of its own, as an agent's calls are."""
-    import pins
-
     loaded, calls = {{}}, []
 
     def call(name, arguments):
@@ -100,19 +98,11 @@ def solve(world) -> dict:
             module = {{}}
             exec(compile(source, name, "exec"), module)
             loaded[name] = module[name]
-        minted, changes = dict(world._minted), world.db.total_changes
-        pending = dict(world._documents.pending)
-        world.db.execute("SAVEPOINT call")
         try:
-            result = loaded[name](world, **arguments)
+            with world.transaction(writes=writes):
+                result = loaded[name](world, **arguments)
         except Refused as refusal:
-            world.db.execute("ROLLBACK TO call")
-            world._minted, world._documents.pending = minted, pending
             result = {{"error": {{"code": refusal.code, "message": refusal.message}}}}
-        else:
-            if world.db.total_changes != changes or world._documents.pending != pending:
-                pins.tick()
-        world.db.execute("RELEASE call")
         result = json.loads(json.dumps(result))
         calls.append([name, arguments, result])
         return json.loads(json.dumps(result))

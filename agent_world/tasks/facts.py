@@ -6,10 +6,11 @@ import random
 import re
 import sqlite3
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from agent_world.environments.model import SQLITE_FILE, Environment, Json, Table
+from agent_world.environments.model import SQLITE_FILE, Database, Json, Table
 
 _LONGEST_NAME = 48
 _PLAIN = re.compile(r"[^\"\n\r\t{}\[\]]+")
@@ -32,11 +33,11 @@ class Name:
 class Facts:
     """Read-only look-ups over the records of one environment, answered from memory."""
 
-    def __init__(self, environment: Environment) -> None:
-        self.database = environment.database
+    def __init__(self, database: Database, files: Mapping[str, bytes]) -> None:
+        self.database = database
         self.db = sqlite3.connect(":memory:")
         self.db.row_factory = sqlite3.Row
-        self.db.deserialize(environment.files[SQLITE_FILE])
+        self.db.deserialize(files[SQLITE_FILE])
         self._shares: dict[tuple[str, str], dict[Json, float]] = {}
         self._rows: dict[str, list[dict[str, Json]]] = {}
 

@@ -1,7 +1,8 @@
 """The tool graph: a complete weighted digraph, each edge with the typed evidence for its weight (method.md 5a).
 
 Strong (3, directed): a required input of the target is an id that only the source mints, so nothing else can give it.
-Weak (2, both ways): an input of one may come from an output of the other or from the database. Independent (1): neither.
+Weak (2, both ways): an input of one may come from an output of the other or from the database. Independent (1): no
+such tie.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Graph tasks: a walk, pruned and executed again, becomes a question with a strict answer and a typed rubric (method.md 5a)."""
+"""Graph tasks: a walk, pruned and executed again, becomes a question with answer and typed rubric (method.md 5a)."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +57,7 @@ def graph_task(
         observation.value != move.observation.value for observation, move in zip(trace.observations, moves, strict=True)
     ):
         return None
-    if writing != bool(trace.change):
+    if writing != bool(trace.change) or _is_overwritten(moves, chosen, trace.change.keys()):
         return None
     level = rng.choice(_LEVELS)
     text = instruction(beats(moves, chosen), level, rng)
@@ -82,13 +82,13 @@ def graph_task(
 def choose(moves: Sequence[Move], rng: random.Random) -> list[Chosen]:
     """Facts to ask for, one to three: of the last informative move first, then of others.
 
-    A fact that holds whatever was given (the highest of a whole table) would be the same in many tasks: it is rarely taken.
+    A fact that holds whatever was given (the highest of a whole table) would be the same in many tasks: rarely taken.
     """
     writes = any(move.tool.writes for move in moves)
     most = rng.choice(_FACTS[writes])
     taken: list[tuple[int, Askable]] = []
     for index in reversed(range(len(moves))):
-        if not _is_particular(moves, index) and rng.random() < _SAME_AGAIN:
+        if _is_outdated(moves, index) or (not _is_particular(moves, index) and rng.random() < _SAME_AGAIN):
             continue
         options = list(moves[index].reading.askable)
         rng.shuffle(options)
@@ -108,7 +108,7 @@ def choose(moves: Sequence[Move], rng: random.Random) -> list[Chosen]:
 
 
 def prune(moves: Sequence[Move], chosen: Sequence[Chosen]) -> tuple[list[Move], list[Chosen]]:
-    """The moves that a fact asked for or a change of state depends on, in their order (method.md 5a: review and prune)."""
+    """The moves that a fact asked for or a change of state depends on, in order (method.md 5a: review and prune)."""
     needed = {item.move for item in chosen} | {i for i, move in enumerate(moves) if move.tool.writes}
     for index in reversed(range(len(moves))):
         if index in needed:
@@ -116,7 +116,10 @@ def prune(moves: Sequence[Move], chosen: Sequence[Chosen]) -> tuple[list[Move], 
     place = {old: new for new, old in enumerate(sorted(needed))}
     kept = [
         Move(
-            tool=moves[old].tool, given=moves[old].given, observation=moves[old].observation, reading=moves[old].reading,
+            tool=moves[old].tool,
+            given=moves[old].given,
+            observation=moves[old].observation,
+            reading=moves[old].reading,
             origins={parameter: place[source] for parameter, source in moves[old].origins.items()},
         )
         for old in place
@@ -190,6 +193,22 @@ def knobs_of(catalogue: Catalogue, moves: Sequence[Move], chosen: Sequence[Chose
     )
 
 
+def _is_outdated(moves: Sequence[Move], index: int) -> bool:
+    """Whether a later change of the same workflow may have made what a move shows untrue."""
+    workflow = moves[index].tool.workflow
+    return workflow is not None and any(m.tool.writes and m.tool.workflow == workflow for m in moves[index + 1 :])
+
+
+def _is_overwritten(moves: Sequence[Move], chosen: Sequence[Chosen], changed: Set[str]) -> bool:
+    """Whether a later call writes a table that changed and that a fact asked for was read from."""
+    return any(
+        set(moves[item.move].tool.tables) & set(later.tool.tables) & changed
+        for item in chosen
+        for later in moves[item.move + 1 :]
+        if later.tool.writes
+    )
+
+
 def _is_particular(moves: Sequence[Move], index: int) -> bool:
     """Whether what a move shows depends on a value that the task chose: a name, a filter, a made row."""
     move = moves[index]
@@ -201,9 +220,7 @@ def _is_particular(moves: Sequence[Move], index: int) -> bool:
 
 
 def _is_new(item: Askable, taken: Sequence[tuple[int, Askable]]) -> bool:
-    return all(
-        item.value != other.value and item.fact != other.fact for _, other in taken
-    )
+    return all(item.value != other.value and item.fact != other.fact for _, other in taken)
 
 
 def _is_enough(moves: Sequence[Move], chosen: Sequence[Chosen]) -> bool:

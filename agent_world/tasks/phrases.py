@@ -9,6 +9,8 @@ from typing import Literal
 
 from agent_world.environments.model import Json
 
+_OF = re.compile(r"((?:mean|lowest|highest|total|average|new) )?(\w+) of (?:the |an? )?((?:\w+ ){0,2}\w+)")
+
 Comparison = Literal["is", "at least", "at most", "between", "same", "marked"]
 
 
@@ -17,8 +19,8 @@ class Thing:
     """One row as a person refers to it. Exactly one of the ways is set.
 
     `name` is its quoted label, `code` a key that people use, `relation` (words, of what), `pick` a description that
-    follows the article ("book with the most copies"), `phrase` a whole noun phrase ("each book of ..."), and `made` says
-    that the task itself makes it.
+    follows the article ("book with the most copies"), `phrase` a whole noun phrase ("each book of ..."), and `made`
+    says that the task itself makes it.
     """
 
     noun: str
@@ -54,7 +56,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One restriction of a set: `words` compared with `value`, with the row `like`, or (same) with that fact of `like`."""
+    """One restriction of a set: `words` compared with `value`, with the row `like`, or (same) with its own fact."""
 
     words: str
     comparison: Comparison
@@ -62,7 +64,7 @@ class Condition:
     like: Thing | None = None
 
     def say(self) -> str:
-        """The restriction as it follows `whose`; one by the same fact of another row follows `with`, a mark the noun."""
+        """The restriction as it follows `whose`; the same fact of another row follows `with`, a mark the noun."""
         if self.comparison == "marked":
             return f"{'' if self.value else 'not '}marked {self.words}"
         if self.comparison == "same" and self.like is not None:
@@ -162,10 +164,8 @@ def bare(words: str) -> str:
 
 
 def plain(words: str) -> str:
-    """A compound as people say it: `delay of departure` is the `departure delay`, `mean price of a unit` the `mean unit price`."""
-    match = re.fullmatch(
-        r"((?:mean|lowest|highest|total|average|new) )?(\w+) of (?:the |an? )?((?:\w+ ){0,2}\w+)", words.strip()
-    )
+    """A compound as people say it: `departure delay` for `delay of departure`, `mean unit price` likewise."""
+    match = _OF.fullmatch(words.strip())
     if match is None or (match[2] == "number" and match[3].split()[0].endswith("s")) or " of " in match[3]:
         return words.strip()
     return f"{match[1] or ''}{match[3]} {match[2]}"

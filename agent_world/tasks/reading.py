@@ -64,7 +64,9 @@ def read(catalogue: Catalogue, tool: Tool, given: Mapping[str, Given], result: M
         return reader.of_record()
     if any(item.meaning.kind == "label" and item.meaning.table == own for item in given.values()):
         return reader.of_search()
-    if any(item.array and item.meaning.kind in ("key", "label") and item.meaning.table == own for item in reader.fields):
+    if any(
+        item.array and item.meaning.kind in ("key", "label") and item.meaning.table == own for item in reader.fields
+    ):
         return reader.of_list()
     return reader.of_groups()
 
@@ -91,7 +93,9 @@ class _Reader:
 
     def of_record(self) -> Reading:
         """One record: facts of the row that was given, or figures over a set of rows."""
-        named = next((item for item in self.given.values() if item.meaning.kind in ("key", "label") and item.thing), None)
+        named = next(
+            (item for item in self.given.values() if item.meaning.kind in ("key", "label") and item.thing), None
+        )
         figures = [output for output in self.fields if output.meaning.kind in ("count", "aggregate")]
         if named is not None:
             table = named.meaning.table

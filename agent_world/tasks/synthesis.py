@@ -74,7 +74,7 @@ class Wishes:
         return all(low <= getattr(task.knobs, name) <= high for name, (low, high) in bounds.items())
 
     def served(self, task: Task) -> dict[str, Any] | None:
-        """The field of the guideline that `task` exercises, {} where it asks for nothing special; None when it does not."""
+        """The field of the guideline that `task` exercises, {} where it asks for nothing; None when there is none."""
         asked = self.guideline
         if asked is None:
             return {}
@@ -114,8 +114,8 @@ def synthesise(
     """Up to `count` candidates, executed but not yet gated: fewer where the environment does not give more.
 
     No two share their text or their bound plan, nor does one with what `exclude` forbids; at most half have a plan
-    shape that `exclude` knows. With a guideline every task records the field that it serves; at most a fifth serve none,
-    and only where not enough do. `aim` keeps those whose predicted pass rate is asked for.
+    shape that `exclude` knows. With a guideline every task records the field that it serves; at most a fifth serve
+    none, and only where not enough do. `aim` keeps those whose predicted pass rate is asked for.
     """
     exclude = exclude or TaskExclusions()
     maker = _Maker(environment, guideline, sandbox)

@@ -10,7 +10,8 @@ from agent_world.environments.model import Json, Meaning, Tool
 from agent_world.tasks.catalogue import Catalogue, subject
 
 _FIRST = (
-    "Amara Bastian Celia Dario Elif Farid Greta Hana Ines Jonas Keiko Luca Mira Nadim Oona Pavel Rosa Stellan Tilda Yusuf"
+    "Amara Bastian Celia Dario Elif Farid Greta Hana Ines Jonas Keiko Luca Mira Nadim Oona Pavel Rosa Stellan Tilda "
+    "Yusuf"
 ).split()
 _LAST = (
     "Abbott Brandt Castell Doyle Eriksen Fontaine Grau Hollis Ibarra Jansen Kovac Lindqvist Marsh Novak Okafor Petrov "
@@ -22,8 +23,7 @@ _PERSON = re.compile(
 )
 _NOTES = (
     "checked twice", "as agreed by phone", "urgent", "please confirm by mail", "second attempt", "see earlier request",
-    "for the annual report", "needs a closer look", "handle with care", "approved by the board", "spare for the workshop",
-    "asked for by a visitor",
+    "for the annual report", "needs a closer look", "handle with care", "approved by the board", "asked for by a guest",
 )  # fmt: skip
 _SMALL = (2, 3, 4, 5)
 
@@ -99,7 +99,9 @@ def _of_row(
     if value is None:
         return None
     if kind == "boolean":
-        return bool(value)
+        # To a reader "not marked" takes in rows without a mark as well; the tool's filter does not.
+        is_open = catalogue.database.table(table).column(meaning.column or "").nullable
+        return None if is_open and not value else bool(value)
     if schema.get("enum") and value not in schema["enum"]:
         return None
     if schema.get("pattern") and not re.search(schema["pattern"], str(value)):

@@ -1,8 +1,8 @@
 """The biased random walk over the tool graph, executed as it goes (method.md 5a).
 
-It starts at a tool that has output and no strong predecessor; the next tool is drawn with probability proportional to the
-edge weight. Strong and weak edges pass an earlier output on; independent edges take valid values from `D`. Where a call
-needs the key of a row that a person would name, the call that finds the row by its name is put before it.
+It starts at a tool that has output and no strong predecessor; the next tool is drawn with probability proportional to
+the weight of the edge. Strong and weak edges pass an earlier output on; independent edges take valid values from `D`.
+Where a call needs the key of a row that a person would name, the call that finds the row by its name is put before it.
 """
 
 from __future__ import annotations
@@ -116,24 +116,26 @@ class Walker:
         return bool(meaning.table) and self.catalogue.database.table(meaning.table or "").rows > 0
 
     def _step(self, tool: Tool) -> bool:
+        """Carry out one call of `tool`; a write that a rule refuses is tried about other rows."""
         kept = len(self.moves)
+        for _ in range(_TRIES if tool.writes else 1):
+            move = self._attempt(tool)
+            if move is not None:
+                self.moves.append(move)
+                return True
+            del self.moves[kept:]
+        return False
+
+    def _attempt(self, tool: Tool) -> Move | None:
         given: dict[str, Given] = {}
         origins: dict[str, int] = {}
+        rows: dict[str, dict[str, Json]] = {}
         needed = required(tool)
-        row: dict[str, dict[str, Json]] = {}
         for parameter in tool.inputs:
-            if parameter not in needed and not optional_choice(tool, parameter, given, self.rng):
-                continue
-            if not self._bind(tool, parameter, given, origins, row):
-                if parameter in needed:
-                    del self.moves[kept:]
-                    return False
-        move = self._execute(tool, given, origins)
-        if move is None:
-            del self.moves[kept:]
-            return False
-        self.moves.append(move)
-        return True
+            wanted = parameter in needed or optional_choice(tool, parameter, given, self.rng)
+            if wanted and not self._bind(tool, parameter, given, origins, rows) and parameter in needed:
+                return None
+        return self._execute(tool, given, origins)
 
     def _bind(self, tool: Tool, parameter: str, given: dict[str, Given], origins: dict[str, int], rows: dict) -> bool:
         """Give `parameter` a value: an earlier output where the graph has an edge for it, else one from `D`."""
@@ -219,7 +221,8 @@ class Walker:
             (index, handle)
             for index, move in enumerate(self.moves)
             for handle in move.reading.handles
-            if _fits(handle.meaning, meaning) and (meaning.kind != "filter" or (handle.words and handle.thing.pick is None))
+            if _fits(handle.meaning, meaning)
+            and (meaning.kind != "filter" or (handle.words and handle.thing.pick is None))
         ]
 
 

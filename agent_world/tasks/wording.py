@@ -1,4 +1,4 @@
-"""Plain English for a task: what to do and what to tell, at three levels of rewriting, without a tool name or identifier.
+"""Plain English for a task: what to do and what to tell, at three levels of rewriting, without tool or identifier.
 
 Level 0 states the steps in their order, level 1 asks directly, level 2 gives the goal and leaves the workflow to be
 inferred. Variants of one pattern are chosen by seed.

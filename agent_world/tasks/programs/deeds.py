@@ -1,4 +1,4 @@
-"""What a solution does to the state: one writing call about a row of `D`, and what must be opened or looked up for it."""
+"""What a solution does to the state: a writing call about a row of `D`, and what must be opened or looked up for it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Deed:
         return self.main.code(**expressions)
 
     def attempt(self, session: Session, row: Mapping[str, Json]) -> bool | None:
-        """Do it about `row` of `D`, keys taken straight from the records: whether it went through, None when it broke."""
+        """Do it about `row` of `D`, keys taken from the records: whether it went through, None when it broke."""
         values: dict[str, Json] = {}
         if self.opening is not None and self.way.inside is not None:
             opened = session.call(self.opening.tool.name, self._direct(self.opening))
@@ -175,9 +175,16 @@ def ways(catalogue: Catalogue) -> Iterator[Way]:
                     yield Way(tool=tool, table=subject[1], subject=subject[0], opening=opening, inside=records[0][0])
 
 
-def draw_deed(catalogue: Catalogue, way: Way, readable: Sequence[Access], rng: random.Random) -> Deed | None:
-    """A deed of that way; None when a parameter cannot be filled."""
-    rows: dict[str, dict[str, Json]] = {}
+def draw_deed(
+    catalogue: Catalogue,
+    way: Way,
+    readable: Sequence[Access],
+    rng: random.Random,
+    *,
+    about: Mapping[str, Json] | None = None,
+) -> Deed | None:
+    """A deed of that way; None when a parameter cannot be filled. Filters take their values from the row `about`."""
+    rows = {way.table: dict(about)} if about is not None else {}
     opening = None
     if way.opening is not None:
         opening = _filled(catalogue, way.opening, (), readable, rows, rng)

@@ -6,7 +6,7 @@ import pprint
 import random
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -26,11 +26,15 @@ _TRIALS = 4
 
 @dataclass(kw_only=True)
 class Bench:
-    """What the patterns draw from: one environment, and how much a guideline wants each of its tools."""
+    """What the patterns draw from: one environment, and how much a guideline wants each of its tools.
+
+    `misses` counts, by pattern, how often in a row it has led to nothing.
+    """
 
     catalogue: Catalogue
     weigh: Callable[[str], float] = lambda tool: 1.0
     sandbox: Sandbox | None = None
+    misses: dict[str, int] = field(default_factory=dict)
 
     @property
     def environment(self) -> Environment:
@@ -92,9 +96,9 @@ class Bench:
 class Draft:
     """A program task before it is executed.
 
-    `functions` and `body` make the solution; `logic` are the statements of the verifier's own ``expected(db)``: they set
-    `own`, a dict of the answer fields that `D` alone decides, and for a writing task `chosen`, the keys of the rows that
-    the writes are about, in `subjects` (columns of the new rows that hold such a key).
+    `functions` and `body` make the solution; `logic` are statements of the verifier's own ``expected(db)``. They set
+    `own`, a dict of the answer fields that `D` alone decides, and for a task with a `deed` `chosen`, the keys of the
+    rows that the writes are about.
     """
 
     pattern: str

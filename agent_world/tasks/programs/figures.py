@@ -49,15 +49,17 @@ def leading(bench: Bench, rng: random.Random) -> Draft | None:
         return None
     words = f"number of {table.plural}" if figure.meaning.kind == "count" else said(tool, figure)
     by = _filter_name(bench, tool, parameter)
-    most = f"{'highest' if highest else 'lowest'} {words}"
+    end = "highest" if highest else "lowest"
+    most = f"{end} {words}"
     level = rng.choice((0, 1, 1, 2))
     shown = listed((quote(value) for value in values), "or")
     among = f"the {table.plural} whose {by} is {shown}"
     of = "" if figure.meaning.kind == "count" else f" of {table.plural}"
     text = {
-        0: f"Look up the {words}{of} for each {by} of {listed(quote(value) for value in values)}. Report the {by} with the {'highest' if highest else 'lowest'} and that figure.",
+        0: f"Look up the {words}{of} for each {by} of {listed(quote(value) for value in values)}. "
+        f"Report the {by} with the {end} and that figure.",
         1: f"Which {by} has the {most}{of}: {shown}? Give the {by} and that figure.",
-        2: f"I compare {among}. For which {by} is the {words} {'highest' if highest else 'lowest'}, and what is it there?",
+        2: f"I compare {among}. For which {by} is the {words} {end}, and what is it there?",
     }[level]
     name, number = field_name(by), field_name(words)
     if name == number:
@@ -92,7 +94,8 @@ def _figures(tool) -> list[Output]:
     own = subject(tool)
     return [
         item for item in found
-        if item.meaning.table == own and (item.meaning.kind == "count" or (item.meaning.kind == "aggregate" and _kind(item)))
+        if item.meaning.table == own
+        and (item.meaning.kind == "count" or (item.meaning.kind == "aggregate" and _kind(item)))
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Pieces that solutions and verifiers are built of: how code over tools reads a row, and how SQL over `D` reads the same.
+"""What solutions and verifiers are built of: how code over tools reads a row, and how SQL over `D` reads the same.
 
 The two share nothing but the schema, so that an error in one shows against the other.
 """
@@ -71,22 +71,23 @@ class Access:
             assert self.getter is not None
             lines.append("    key = said")
         elif self.finder.key.array is None:
-            lines.append(
-                f'    key = call("{self.finder.tool.name}", {{"{self.finder.parameter}": said}})["{self.finder.key.field}"]'
-            )
+            lines.append(f"    key = {self._find()}[{self.finder.key.field!r}]")
         else:
             label = self.finder.label.field if self.finder.label else ""
             lines += [
-                f'    hits = call("{self.finder.tool.name}", {{"{self.finder.parameter}": said}})["{self.finder.key.array}"]',
-                f'    key = next(hit["{self.finder.key.field}"] for hit in hits if hit["{label}"] == said)',
+                f"    hits = {self._find()}[{self.finder.key.array!r}]",
+                f"    key = next(hit[{self.finder.key.field!r}] for hit in hits if hit[{label!r}] == said)",
             ]
         if self.getter is None:
-            lines.append(f'    return {{"{self.key}": key}}')
+            lines.append(f"    return {{{self.key!r}: key}}")
         else:
-            lines.append(
-                f'    return {{**call("{self.getter.tool.name}", {{"{self.getter.parameter}": key}}), "{self.key}": key}}'
-            )
+            read = f"call({self.getter.tool.name!r}, {{{self.getter.parameter!r}: key}})"
+            lines.append(f"    return {{**{read}, {self.key!r}: key}}")
         return "\n".join(lines)
+
+    def _find(self) -> str:
+        assert self.finder is not None
+        return f"call({self.finder.tool.name!r}, {{{self.finder.parameter!r}: said}})"
 
     def sql(self, fields: Sequence[Output]) -> str:
         """The statement that reads the key and `fields` of the row that is said, in the verifier."""
@@ -119,7 +120,7 @@ def accesses(catalogue: Catalogue, *, facts: bool) -> list[Access]:
 
 
 def name_only(access: Access) -> Access:
-    """`access` cut down to finding the key; a key that is named directly is still read, so that it is known to exist."""
+    """`access` cut down to finding the key; a key that is named directly is still read: it may not exist."""
     if access.finder is None:
         return access
     return Access(catalogue=access.catalogue, table=access.table, finder=access.finder, getter=None)
@@ -182,7 +183,8 @@ def measures(catalogue: Catalogue, table: str, outputs: Sequence[Output]) -> lis
 
 def superlative(column: Column, highest: bool) -> str:
     """`highest price`, `earliest year`, `most copies`: follows `the`."""
-    return f"{_degree(column, highest, ('latest', 'earliest'), ('most', 'fewest'), ('highest', 'lowest'))} {plain(column.words)}"
+    degree = _degree(column, highest, ("latest", "earliest"), ("most", "fewest"), ("highest", "lowest"))
+    return f"{degree} {plain(column.words)}"
 
 
 def leads(column: Column, highest: bool, among: int) -> str:
@@ -190,7 +192,8 @@ def leads(column: Column, highest: bool, among: int) -> str:
     if among > 2:
         return f"the {superlative(column, highest)}"
     article = "" if is_plural(column) else "the "
-    return f"{article}{_degree(column, highest, ('later', 'earlier'), ('more', 'fewer'), ('higher', 'lower'))} {plain(column.words)}"
+    degree = _degree(column, highest, ("later", "earlier"), ("more", "fewer"), ("higher", "lower"))
+    return f"{article}{degree} {plain(column.words)}"
 
 
 def reaching(column: Column, bound: Json) -> str:

@@ -6,8 +6,7 @@ import random
 
 from agent_world.environments.model import Json, Tool
 from agent_world.tasks.catalogue import Output
-from agent_world.tasks.phrases import Thing, capital, plain
-from agent_world.tasks.programs.deeds import draw_deed
+from agent_world.tasks.phrases import plain, quote
 from agent_world.tasks.programs.draft import Bench, Draft
 from agent_world.tasks.programs.parts import (
     column_sql,
@@ -33,7 +32,7 @@ def scanned(bench: Bench, rng: random.Random) -> Draft | None:
     if name is None or not quantities:
         return None
     output, column = rng.choice(quantities)
-    rows = _rows(listing, [name, output])
+    rows = rows_of(listing, [name, output])
     values = sorted(row[output.field] for row in rows if row[output.field] is not None)
     if len(values) < 4:
         return None
@@ -69,14 +68,15 @@ def scanned(bench: Bench, rng: random.Random) -> Draft | None:
             f"rows = db.execute({statement!r}, {tuple(bindings)!r}).fetchall()",
             f"known = [row for row in rows if row[{output.field!r}] is not None]",
             f"best = {'max' if highest else 'min'}(known, key=lambda row: row[{output.field!r}])",
-            f"own = {{{field_name(noun)!r}: best[{name.field!r}], 'number': sum(row[{output.field!r}] >= {bound!r} for row in known)}}",
+            f"number = sum(row[{output.field!r}] >= {bound!r} for row in known)",
+            f"own = {{{field_name(noun)!r}: best[{name.field!r}], 'number': number}}",
         ],
         fields=fields, branches=2, loops=1, aggregates=2,
     )  # fmt: skip
 
 
 def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
-    """Read each row of a short list in full, and tell which has the extreme of a quantity that the list does not show."""
+    """Read each row of a short list in full: which has the extreme of a quantity that the list does not show."""
     scan = bench.scan(rng)
     listing = scan.draw(rng, 3, 12) if scan else None
     if scan is None or listing is None:
@@ -93,7 +93,7 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
     if not quantities:
         return None
     output, column = rng.choice(quantities)
-    rows = _rows(listing, [name, output])
+    rows = rows_of(listing, [name, output])
     values = sorted(row[output.field] for row in rows if row[output.field] is not None)
     highest = rng.random() < 0.5
     if len(values) < 2 or values[-1 if highest else 0] == values[-2 if highest else 1]:
@@ -101,12 +101,11 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
     most, level, noun = superlative(column, highest), rng.choice((0, 1, 1, 2)), table.singular
     nulls = f" Leave out {table.plural} without {plain(column.words)}." if column.nullable else ""
     text = {
-        0: f"List the {listing.group.say()} and look into each. Report the {noun} with the {most}, and that {plain(column.words)}.{nulls}",
+        0: f"Take the {listing.group.say()} and look into each. "
+        f"Report the {noun} with the {most}, and that {plain(column.words)}.{nulls}",
         1: f"Which of the {listing.group.say()} has the {most}, and what is it?{nulls}",
         2: f"I want to know the {most} among the {listing.group.say()} and which {noun} has it.{nulls}",
     }[level]
-    if level == 0 and text.lower().startswith(scan.lister.tool.name.replace("_", " ")):
-        text = text.replace("List the", "Take the", 1)
     quantity = field_name(plain(column.words))
     fields = {
         field_name(noun): _name_schema(scan.lister.tool, name, noun),
@@ -133,62 +132,51 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
     )  # fmt: skip
 
 
-def for_each(bench: Bench, rng: random.Random) -> Draft | None:
-    """Do something about every row of a short list."""
+def tallied(bench: Bench, rng: random.Random) -> Draft | None:
+    """How many rows of a list have a certain value, and how many rows there are."""
     scan = bench.scan(rng)
-    way = bench.way(rng, scan.lister.table) if scan else None
-    listing = scan.draw(rng, 2, 4) if scan and way else None
-    deed = draw_deed(bench.catalogue, way, bench.names, rng) if way and listing else None
-    if scan is None or listing is None or deed is None:
+    listing = scan.draw(rng, *(_LONG if rng.random() < 0.1 else _SHORT)) if scan else None
+    if scan is None or listing is None:
         return None
     table = bench.catalogue.database.table(scan.lister.table)
-    key = next((o for o in scan.lister.facts if o.meaning.kind == "key" and o.meaning.table == table.name), None)
-    if key is None or (listing.owner and any(access.table == listing.owner[1].table for _, access, _ in deed.holders)):
+    found = []
+    for output in scan.lister.facts:
+        if output.meaning.table == table.name and output.meaning.kind in ("filter", "value") and output.meaning.column:
+            values = [row[output.field] for row in rows_of(listing, [output])]
+            if 1 < len(set(values)) and table.column(output.meaning.column).role == "category":
+                found.append((output, [value for value in values if isinstance(value, str) and '"' not in value]))
+    found = [(output, values) for output, values in found if values]
+    if not found:
         return None
-    group, level = listing.group.say(), rng.choice((0, 1, 2))
-    opening, (them,) = deed.apart(Thing(noun=table.singular, phrase="each of them"))
-    request = deed.say(Thing(noun=table.singular, phrase=f"each of the {group}"))
+    output, values = rng.choice(found)
+    value, words = rng.choice(values), plain(table.column(output.meaning.column or "").words)
+    level, group, those = rng.choice((0, 1, 2)), listing.group.say(), f"whose {words} is {quote(value)}"
     text = {
-        0: f"{opening}Find the {group}. Then {them}.",
-        1: f"{capital(request)}.",
-        2: f"Please {request}, without leaving any out.",
+        0: f"Go through all {group}. Report how many there are, and the number of them {those}.",
+        1: f"How many {group} are there, and how many of them are {table.plural} {those}?",
+        2: f"I need the number of {group}, and among them the number of those {those}.",
     }[level]
-    asked, fields = (
-        [f"how many {table.plural} there were"],
-        {"number": {"type": "integer", "description": f"how many {table.plural} there were"}},
-    )
-    answer, own, outputs = ["'number': len(items)"], ["'number': len(rows)"], [key]
-    quantities = measures(bench.catalogue, table.name, scan.lister.facts)
-    if quantities:
-        output, column = rng.choice(quantities)
-        highest = rng.random() < 0.5
-        if all(row[output.field] is not None for row in _rows(listing, [output])):
-            most, pick = superlative(column, highest), "max" if highest else "min"
-            asked.append(f"the {most} among them")
-            answer.append(f"{field_name(most)!r}: {pick}(item[{output.field!r}] for item in items)")
-            own.append(f"{field_name(most)!r}: {pick}(row[{output.field!r}] for row in rows)")
-            fields[field_name(most)] = {**schema_of(scan.lister.tool, output), "description": f"the {most} among them"}
-            outputs.append(output)
-    text += f" {rng.choice(('Tell me', 'Report', 'Then report', 'At the end give me'))} {' and '.join(asked)}."
-    statement, bindings = listing.select(outputs)
+    statement, bindings = listing.select([output])
     return Draft(
-        pattern="for_each", text=text, level=level, deed=deed, functions=[*listing.functions, *deed.functions],
+        pattern="tallied", text=text, level=level, functions=listing.functions,
         body=[
-            *listing.code(), *deed.prepare(), "for item in items:",
-            f"    made = {deed.code(f'item[{key.field!r}]')}",
-            "    if 'error' in made:", "        raise ValueError(made['error']['message'])",
-            f"return {{{', '.join(answer)}}}",
+            *listing.code(), "number = 0", "for item in items:", f"    if item[{output.field!r}] == {value!r}:",
+            "        number += 1", "return {'total': len(items), 'number': number}",
         ],
         logic=[
             f"rows = db.execute({statement!r}, {tuple(bindings)!r}).fetchall()",
-            f"chosen = [row[{key.field!r}] for row in rows]",
-            f"own = {{{', '.join(own)}}}",
+            f"own = {{'total': len(rows), 'number': sum(row[{output.field!r}] == {value!r} for row in rows)}}",
         ],
-        fields=fields, loops=1, aggregates=len(fields),
+        fields={
+            "total": {"type": "integer", "description": f"the number of {group}"},
+            "number": {"type": "integer", "description": f"the number of them {those}"},
+        },
+        branches=1, loops=1, aggregates=2,
     )  # fmt: skip
 
 
-def _rows(listing: Listing, fields: list[Output]) -> list[dict[str, Json]]:
+def rows_of(listing: Listing, fields: list[Output]) -> list[dict[str, Json]]:
+    """The rows of a list as SQL finds them."""
     statement, values = listing.select(fields)
     return [dict(row) for row in listing.scan.catalogue.facts.db.execute(statement, values)]
 
@@ -204,7 +192,7 @@ def _name_output(listing: Listing) -> Output | None:
                 and output.meaning.table == lister.table
                 and column_sql(catalogue, lister.table, output)
             ):
-                values = [row[output.field] for row in _rows(listing, [output])]
+                values = [row[output.field] for row in rows_of(listing, [output])]
                 if len(set(values)) == len(values) and all(
                     value is not None and len(str(value)) <= 60 for value in values
                 ):
