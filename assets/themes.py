@@ -5,6 +5,7 @@ from collections import Counter
 import dagster as dg
 
 from agent_world.codec import encode
+from agent_world.discovery.builds import corpus
 from agent_world.discovery.mining import environment_key
 from agent_world.discovery.themes import collect_themes
 from agent_world.lake.batch import Batch
@@ -20,11 +21,11 @@ def themes(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResour
     world, settings = lake.open(), run.settings
 
     def fill(batch: Batch) -> None:
-        found, faulty = collect_themes(settings.seed, settings.themes)
-        for theme in found:
+        found = collect_themes(settings.seed, settings.themes, corpus=corpus())
+        for theme in found.themes:
             version = batch.create("theme", environment_key(theme), encode(theme))
             verdict(batch, "theme", "theme", version, accepted=True)
-        for item in faulty:
+        for item in found.quarantined:
             batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)
 
     batch = commit(world, "themes", "", derive(settings, ["themes"], []), context.run_id, fill)
