@@ -149,8 +149,12 @@ def test_a_read_only_tool_that_writes_is_an_error_and_undone():
 
 
 def test_a_tool_that_ends_its_own_transaction_is_an_error():
-    with environment("def t(world):\n    world.db.execute('COMMIT')\n    return {}\n").session() as live:
-        assert code(live.call("t0", {})) == "RuntimeError"
+    with environment(
+        "def t(world):\n    world.db.execute('COMMIT')\n    return {}\n",
+        "def t(world):\n    world.db.execute('COMMIT')\n    world.db.execute('BEGIN')\n    return {}\n",
+    ).session() as live:
+        assert code(live.call("t1", {})) == "OperationalError"
+        assert code(live.call("t0", {})) == "OperationalError"
         assert live.call("lend_book", {"book_id": "B1", "member_id": "M1"}).status == "ok"
 
 

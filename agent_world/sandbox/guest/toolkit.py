@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import math
 import os
 import sqlite3
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pins
@@ -36,6 +37,39 @@ class World:
         # Neighbouring seeds must not give neighbouring ids.
         self._seed = int.from_bytes(hashlib.sha256(str(seed).encode()).digest()[:8], "big")
         self._minted: dict[str, int] = {}
+
+    @contextlib.contextmanager
+    def transaction(self, *, writes: bool = True) -> Iterator[None]:
+        """Keep all that happens inside, or nothing when it raises; a change moves the clock on by a minute.
+
+        Every call of a tool is one; a call made inside a call is one in the other.
+
+        Raises:
+            PermissionError: something was changed, and `writes` is off.
+            sqlite3.OperationalError: what ran inside ended the transaction itself.
+        """
+        minted, changes, pending = dict(self._minted), self.db.total_changes, dict(self._documents.pending)
+        self.db.execute("SAVEPOINT call")
+        try:
+            yield
+            changed = self.db.total_changes != changes or self._documents.pending != pending
+            if changed and not writes:
+                raise PermissionError("the tool is declared read-only, but it changed the state")
+            self.db.execute("RELEASE call")
+        except BaseException:
+            self._minted, self._documents.pending = minted, pending
+            self._undo()
+            raise
+        if changed:
+            pins.tick()
+
+    def _undo(self) -> None:
+        try:
+            self.db.execute("ROLLBACK TO call")
+            self.db.execute("RELEASE call")
+        except sqlite3.OperationalError:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
 
     def today(self) -> str:
         """The date of the virtual clock, ISO 8601."""

@@ -83,42 +83,29 @@ class Tools:
         """Descriptors: snapshot, its log, documents, their log."""
         snapshot, log, documents, self._log = files
         self._tools: dict[str, Callable[..., Json]] = {}
-        self.db = storage.connect(snapshot, log)
-        self.db.create_function("fold", 1, toolkit.fold, deterministic=True)
-        self.db.create_function("random", 0, pins.random_integer)
-        self.db.create_function("randomblob", 1, os.urandom)
+        db = storage.connect(snapshot, log)
+        db.create_function("fold", 1, toolkit.fold, deterministic=True)
+        db.create_function("random", 0, pins.random_integer)
+        db.create_function("randomblob", 1, os.urandom)
         self.documents = toolkit.Documents(documents, setup["documents"])
-        self.world = toolkit.World(self.db, self.documents, setup["seed"])
+        self.world = toolkit.World(db, self.documents, setup["seed"])
 
     def call(self, request: dict) -> Json:
         """Run one tool in a transaction of its own."""
-        name = request["tool"]
-        db, world = self.db, self.world
-        minted, changes = dict(world._minted), db.total_changes
-        db.execute("BEGIN")
         try:
-            value = self._tool(name, request)(world, **request["arguments"])
-            if not isinstance(value, dict):
-                raise TypeError(f"the tool returned {type(value).__name__}, not an object")
-            reply = json.dumps({"n": request["n"], "ok": value}, allow_nan=False)
-            if len(reply) > _RESULT_CHARACTERS:
-                raise ValueError(f"the result has {len(reply)} characters, at most {_RESULT_CHARACTERS} are allowed")
-            wrote = db.total_changes != changes or bool(self.documents.pending)
-            if wrote and not request["writes"]:
-                raise PermissionError("the tool is declared read-only, but it changed the state")
-            if not db.in_transaction:
-                raise RuntimeError("the tool ended the transaction of its call")
-            db.execute("COMMIT")
+            with self.world.transaction(writes=request["writes"]):
+                value = self._tool(request["tool"], request)(self.world, **request["arguments"])
+                if not isinstance(value, dict):
+                    raise TypeError(f"the tool returned {type(value).__name__}, not an object")
+                reply = json.dumps({"n": request["n"], "ok": value}, allow_nan=False)
+                if len(reply) > _RESULT_CHARACTERS:
+                    raise ValueError(
+                        f"the result has {len(reply)} characters, at most {_RESULT_CHARACTERS} are allowed"
+                    )
         except BaseException as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            self.documents.pending = {}
-            world._minted = minted
             return {"n": request["n"], **_failure(error)}
         for path, text in self.documents.commit().items():
             os.write(self._log, json.dumps([path, text]).encode() + b"\n")
-        if wrote:
-            pins.tick()
         return reply
 
     def _tool(self, name: str, request: dict) -> Callable[..., Json]:
