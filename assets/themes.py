@@ -7,7 +7,7 @@ import dagster as dg
 from agent_world.codec import encode
 from agent_world.discovery.builds import corpus
 from agent_world.discovery.mining import environment_key
-from agent_world.discovery.themes import collect_themes
+from agent_world.discovery.themes.selection import collect_themes
 from agent_world.lake.batch import Batch
 from assets.checks import check_specs, prove_all
 from assets.resources import LakeResource, RunResource
