@@ -12,6 +12,8 @@ from agent_world.solver.lexicon import lexicon, stem
 from agent_world.solver.plan import Plan, Planner
 from agent_world.solver.reading import Clause, Constraint, Mention
 
+_ALIAS = 0.9  # how telling a synonym from the description is
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
@@ -39,11 +41,13 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
     """The writing tools that `clause` may mean, the likeliest first."""
     box = planner.box
     spoken = _verbs(clause)
+    tokens = [token.stem for token in clause.tokens if token.kind == "word"]
     found = []
     for tool in box.writing():
         verb = max((weight * max(box.closest(word, tool.verb), 0.75 * max(
             (box.closest(word, {state: 1.0}) for state in tool.becomes), default=0.0)) for word, weight in spoken.items()),
             default=0.0)
+        verb = max(verb, max((_ALIAS for alias in tool.aliases if _says(alias, tokens)), default=0.0))
         parameters = merge(*(one.words for one in tool.parameters))
         noun = box.touch(clause.content, merge(tool.nouns, {word: 0.8 * weight for word, weight in parameters.items()}))
         plan = planner.build(tool, clause.constraints)
@@ -54,10 +58,15 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
         unmade = [one for one in tool.required if planner.recall(tool, one) is None and any(
             link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
-        score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
+        score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.12 if unmade else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
         found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb,
                            noun=noun))
     return sorted(found, key=lambda order: -order.score)
+
+
+def _says(alias: frozenset[str], tokens: Sequence[str]) -> bool:
+    """Whether all words of a synonym stand in a clause, a single one at its beginning."""
+    return bool(alias) and alias <= set(tokens[:6] if len(alias) > 1 else [one for one in tokens if one not in lexicon().stop][:1])
 
 
 def _verbs(clause: Clause) -> dict[str, float]:
@@ -71,14 +80,14 @@ def _verbs(clause: Clause) -> dict[str, float]:
             spoken.setdefault(token.stem, 0.9)  # "Ann borrowed ...", "Ann returns ..."
         if token.kind != "word" or token.low in _DETERMINERS:
             weight = min(weight, 0.55)
-        elif token.low not in lexemes.stop:
+        elif token.low not in lexemes.stop or token.low in _GIVING:
             told = at > 0 and clause.tokens[at - 1].low in _SUBJECTS and token.low.endswith("ed")
             spoken.setdefault(token.stem, 0.4 if told else weight)
             weight = min(weight, 0.7)
     for word in clause.content:
         if word not in words:
             spoken[word] = 1.05
-    if _WANTING.search(clause.text.lower()):
+    if clause.content and _WANTING.search(clause.text.lower()):
         spoken.update({word: 0.8 for word in _MAKING if word not in spoken})
     return spoken
 
@@ -87,5 +96,6 @@ _WANTING = re.compile(r"^(please )?(get|i|we|\w+( \w+)?) ?(want|wants|need|needs
 _MAKING = tuple(map(stem, ("create", "make", "start", "open", "book", "reserve", "order", "register")))
 
 
+_GIVING = frozenset(("give", "report", "get"))
 _DETERMINERS = frozenset("a an the this that these those my your his her its our their".split())
 _SUBJECTS = frozenset("i he she they we you it".split())

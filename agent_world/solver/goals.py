@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent_world.environments.model import Json
 from agent_world.solver.index import Bag, Field, IndexedTool, Parameter, Toolbox, bag_of, merge
 from agent_world.solver.lexicon import lexicon, stem
-from agent_world.solver.plan import Planner, weight_of
+from agent_world.solver.plan import Plan, Planner, weight_of
 from agent_world.solver.query import Detail, Order, Place, Query
 from agent_world.solver.reading import Clause, Compare, Constraint, Extreme, Mention, Summary, read_phrase
 
@@ -24,7 +24,7 @@ _SUMMARY_WORDS = frozenset(map(stem, (
 _PLAIN = frozenset(map(stem, ("count", "total", "number", "amount")))
 _MEAN = frozenset(map(stem, ("average", "mean", "avg")))
 _SUM = frozenset(map(stem, ("total", "sum", "overall", "combined")))
-IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "number", "code", "reference")))
+IDENTITY_ASKED = frozenset(map(stem, ("id", "identifier", "code", "reference")))
 """Words that ask for what a thing is known by to machines."""
 
 
@@ -62,6 +62,7 @@ class Reading:
 class Wish:
     """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for.
 
+    `flags` are the words that may set a yes-or-no parameter.
     `ranked` says that a superlative belongs to the goal itself, `added` that values are added up for sure."""
 
     words: Bag
@@ -72,13 +73,15 @@ class Wish:
     constraints: tuple[Constraint, ...]
     summaries: frozenset[Summary]
     own: frozenset[Summary]
+    flags: Bag = field(default_factory=dict)
+    negated: bool = False
     ranked: bool = False
     added: bool = False
 
 
 def goals_of(schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> list[Goal]:
     """The goals in the order of the schema; `known` are the names in the instruction."""
-    return [_goal(name, field, box, known) for name, field in schema.get("properties", {}).items()]
+    return [_goal(name, one, box, known) for name, one in schema.get("properties", {}).items()]
 
 
 def _goal(name: str, schema: Mapping[str, Json], box: Toolbox, known: Sequence[str]) -> Goal:
@@ -147,6 +150,7 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
             plan = planner.build(tool, wish.constraints, spread=spread)
             if plan.missing:
                 continue
+            plan = _flagged(plan, wish, planner)
             base = plan.score - sum(0.8 * weight_of(one) for one in plan.left) - 0.07 * plan.query.calls()
             base += 0.25 * planner.box.touch(wish.around, tool.nouns)
             extremes = [one for one in plan.left if isinstance(one, Extreme)]
@@ -171,6 +175,19 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
                                        place.field.name if place else "", bool(place and place.detail))
                 found.append(Reading(query=query, mode=mode, place=place, score=base + 2 * score + extra + noise, whole=whole))
     return sorted(found, key=lambda reading: -reading.score)
+
+
+def _flagged(plan: Plan, wish: Wish, planner: Planner) -> Plan:
+    """Sets the yes-or-no parameters that the wish speaks of."""
+    given = dict(plan.query.given)
+    score = plan.score
+    for parameter in plan.query.tool.parameters:
+        if parameter.role == "flag" and parameter.name not in given:
+            said = max((planner.box.closest(word, parameter.names) for word in wish.flags), default=0.0)
+            if said > 0.9:
+                given[parameter.name] = not wish.negated
+                score += 0.6
+    return replace(plan, score=score, query=replace(plan.query, given=given))
 
 
 def _spreads(wish: Wish, tool: IndexedTool, planner: Planner) -> Iterator[Parameter]:
@@ -201,10 +218,10 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
     for name in query.spread if not ranked else ():
         parameter = tool.parameter(name)
         if parameter is not None and not wish.numeric:
-            field = Field(name=name, types=parameter.types, item=True, names=parameter.names, words=parameter.words)
+            one = Field(name=name, types=parameter.types, item=True, names=parameter.names, words=parameter.words)
             score = box.match(wish.words, parameter.words)
             if score > 0.4:
-                yield Place(field=field), "list" if many else "value", True, score + 0.1
+                yield Place(field=one), "list" if many else "value", True, score + 0.1
     for detail in box.details.get(tool.name, ()):
         for one in detail[0].fields:
             if not one.item and not detail[0].items:
@@ -242,8 +259,8 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
     if detail is not None:
         score -= 0.06
         score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names)
-    if one.key and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
-        if wish.numeric:
+    if (one.key or IDENTITY_ASKED & one.words.keys()) and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+        if wish.numeric and one.key:
             return
         score -= 0.25
     if "count" in wish.own and wish.words:

@@ -44,6 +44,7 @@ class Parameter:
     names: Bag
     words: Bag
     strict: bool = False
+    meanings: Mapping[str, Bag] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -74,7 +75,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IndexedTool:
-    """A tool as the solver sees it. `verb` are words of doing, `nouns` what it is about, `becomes` states it leads to."""
+    """A tool as the solver sees it. `verb` are words of doing, `nouns` what it is about, `becomes` states it leads to.
+
+    `aliases` are other ways to say what it does that its description lists, each as the stems of one phrase.
+    """
 
     name: str
     writes: bool
@@ -86,6 +90,7 @@ class IndexedTool:
     nouns: Bag
     words: Bag
     becomes: frozenset[str]
+    aliases: tuple[frozenset[str], ...]
     description: str
 
     def parameter(self, name: str) -> Parameter | None:
@@ -315,8 +320,15 @@ def _tool(tool: PublicTool) -> IndexedTool:
         verb={**{stem(word): 0.85 for word in lead}, stem(names[0]): 1.0},
         nouns=merge(bag_of(" ".join(names[1:])), bag_of(first, 0.7)),
         words=merge(bag_of(tool.name), bag_of(tool.description, 0.8)),
-        becomes=frozenset(states), description=tool.description,
+        becomes=frozenset(states), aliases=_aliases(tool.description), description=tool.description,
     )
+
+
+def _aliases(description: str) -> tuple[frozenset[str], ...]:
+    """The phrases of a list of synonyms at the end of a description."""
+    found = re.search(r"\b(?:words|synonyms|aliases|also called|also known as|aka)\b[^:.]*:\s*(.+?)\.?$", description)
+    phrases = found.group(1).split(",") if found else []
+    return tuple(frozenset(map(stem, split_words(phrase))) for phrase in phrases if phrase.strip())
 
 
 def _types(schema: Json) -> frozenset[str]:
@@ -341,14 +353,26 @@ def _field(name: str, schema: Mapping, item: bool, description: str) -> Field:
 
 def _parameter(name: str, schema: Mapping, required: bool) -> Parameter:
     description = str(schema.get("description", ""))
-    enum = schema.get("enum", ())
+    examples = _examples(description)
+    if examples:
+        description = description[: description.lower().find(next(iter(examples)))]
+    enum = tuple(value for value in schema.get("enum", ()) if value is not None)
     names = bag_of(name)
     return Parameter(
-        name=name, types=_types(schema), required=required, enum=tuple(value for value in enum if value is not None),
+        name=name, types=_types(schema), required=required, enum=enum,
         role=_role(name, schema, description), names=names, words=merge(names, bag_of(description, 0.8)),
-        examples=_examples(description),
+        examples=examples, meanings=_meanings(enum, description),
         strict=bool(re.search(r"\b(more|greater|less|fewer|above|over|below|under|after|before)\b", description.lower())),
     )
+
+
+def _meanings(enum: Sequence[Json], description: str) -> dict[str, Bag]:
+    """What each allowed value stands for: its own words and those of an explanation "value: ..."."""
+    meanings = {}
+    for value in enum:
+        told = re.search(rf"(?<!\w){re.escape(str(value))}\s*[:=]\s*([^,;)]+)", description)
+        meanings[str(value)] = merge(bag_of(str(value)), bag_of(told.group(1), 0.9) if told else {})
+    return meanings
 
 
 def _examples(description: str) -> dict[str, str]:

@@ -236,10 +236,23 @@ class Mind:
                     continue
                 chosen.append(one)
                 missing.remove(parameter)
+            elif parameter.role == "enum" and (value := self._meant(parameter, clause)) is not None:
+                given[parameter.name] = value
+                missing.remove(parameter)
             elif parameter.role == "number":
                 given[parameter.name] = 1
                 missing.remove(parameter)
         return replace(plan, missing=tuple(missing), query=replace(plan.query, given=given, fed=fed)), chosen
+
+    def _meant(self, parameter: Parameter, clause: Clause) -> Json:
+        """The allowed value whose meaning the clause, or one before it, speaks of."""
+        for near in sorted(self.clauses, key=lambda one: (one.position > clause.position, abs(one.position - clause.position))):
+            scored = [(self.box.match(parameter.meanings[str(value)], near.content), -number, value)
+                      for number, value in enumerate(parameter.enum)]
+            score, _, value = max(scored, key=lambda entry: entry[:2])
+            if score > 0.4:
+                return value
+        return None
 
     def _exchanged(self, tool: IndexedTool, constraints: list[Constraint], instead: Deed) -> list[Constraint]:
         """The constraints of a refused order with what the new one names in their place."""
@@ -369,7 +382,7 @@ class Mind:
     def _by_coverage(self, wish: Wish):
         plans = []
         for tool in self.box.reading():
-            plan = self.planner.build(tool, wish.constraints)
+            plan = self.planner.build(tool, wish.constraints, check=True)
             if not plan.missing:
                 score = plan.score - len(plan.left) + 0.4 * self.box.touch(wish.around, tool.nouns) - 0.07 * plan.query.calls()
                 plans.append((score + self.chance("exists", tool.name), plan.query))
@@ -415,14 +428,30 @@ class Mind:
                 base = tuple(one for one in base if not isinstance(one, Extreme))
             seen = {(type(one), getattr(one, "value", None)) for one in base if not isinstance(one, Extreme)}
             constraints = (*base, *(one for one in phrase.constraints if (type(one), getattr(one, "value", None)) not in seen))
+        constraints = (*constraints, *self._referred(phrase, constraints))
         around = residual(clause) if clause else {}
         return Wish(
             words=goal.words, around=merge(around, {word: 0.6 for word in residual(phrase)}), head=clause.head if clause else {},
             kind=goal.kind, numeric=goal.numeric, constraints=constraints,
+            flags=merge(phrase.content, {} if named else clause.content if clause else {}), negated=phrase.negated,
             ranked=any(isinstance(one, Extreme) for one in phrase.constraints),
             added=adds_up(phrase.text) or bool(clause and adds_up(clause.text)), own=phrase.summaries,
             summaries=clause.summaries if clause else frozenset(),
         ), clause
+
+    def _referred(self, phrase: Clause, constraints: Sequence[Constraint]) -> list[Mention]:
+        """What "that chapter" stands for: the last value that was called so."""
+        if any(is_strong(one) for one in constraints):
+            return []
+        for at, token in enumerate(phrase.tokens[:-1]):
+            noun = phrase.tokens[at + 1].stem
+            if token.low not in ("that", "this", "same"):
+                continue
+            fact = next((one for one in reversed(self.runner.facts) if stem(one.name.lower()) == noun and isinstance(one.value, str)
+                         and not one.key), None)
+            if fact is not None:
+                return [Mention(kind="name", text=fact.value, value=fact.value, context={noun: 1.0}, at=at)]
+        return []
 
     def _guesses(self, goal: Goal, clause: Clause) -> tuple[Constraint, ...]:
         """Values in a question that are guesses at the answer, not conditions ("is it a novel?")."""

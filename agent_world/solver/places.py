@@ -74,7 +74,7 @@ class Places:
 
     box: Toolbox
     banned: set[Blame] = field(default_factory=set)
-    _known: dict[tuple[int, str, int], tuple[Constraint, list[tuple[float, Slot]]]] = field(default_factory=dict)
+    _known: dict[tuple[int, str, int, bool], tuple[Constraint, list[tuple[float, Slot]]]] = field(default_factory=dict)
 
     def ban(self, blames: set[Blame]) -> None:
         """Does without these assignments from now on."""
@@ -86,13 +86,13 @@ class Places:
         self.banned -= blames
         self._known.clear()
 
-    def slots(self, constraint: Constraint, tool: IndexedTool, depth: int) -> list[tuple[float, Slot]]:
-        """Where `constraint` could go in a call of `tool`, best first."""
-        key = (id(constraint), tool.name, depth)
+    def slots(self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool = False) -> list[tuple[float, Slot]]:
+        """Where `constraint` could go in a call of `tool`, best first; with `check` also fields of a single record."""
+        key = (id(constraint), tool.name, depth, check)
         known = self._known.get(key)
         if known is None:
             self._known[key] = constraint, []  # ends a circle of links
-            found = sorted(self._slots(constraint, tool, depth), key=lambda pair: -pair[0])
+            found = sorted(self._slots(constraint, tool, depth, check), key=lambda pair: -pair[0])
             known = self._known[key] = constraint, found
         return known[1]
 
@@ -101,7 +101,7 @@ class Places:
         found = self.slots(constraint, tool, depth)
         return found[0][0] if found else 0.0
 
-    def _slots(self, constraint: Constraint, tool: IndexedTool, depth: int) -> Iterator[tuple[float, Slot]]:
+    def _slots(self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool) -> Iterator[tuple[float, Slot]]:
         for parameter in tool.parameters:
             score = self.fit(constraint, parameter, tool)
             if score is not None:
@@ -120,7 +120,7 @@ class Places:
                     for score, inner in self.slots(constraint, link.tool, depth + 1)[:_REACHED]:
                         yield 0.75 * score + 0.2 * near + 0.3 * (link.strength - 1) - 0.02, Feed(parameter, link, inner)
         if not tool.writes:
-            yield from self._rows(constraint, tool)
+            yield from self._rows(constraint, tool, check)
 
     def _sorts(self, constraint: Extreme, parameter: Parameter, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
         """Sorting parameters that choose between the largest and the smallest first."""
@@ -134,12 +134,12 @@ class Places:
                 more = agrees(self.box, constraint, one.words) if constraint.degrees else constraint.more
                 yield score + 0.2, Sort(parameter, up if more else down, Place(field=one))
 
-    def _rows(self, constraint: Constraint, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
+    def _rows(self, constraint: Constraint, tool: IndexedTool, check: bool) -> Iterator[tuple[float, Slot]]:
         """Where `constraint` could select among the rows that `tool` gives."""
         barred = {name for text, barrer, name in self.banned
                   if barrer == tool.name and isinstance(constraint, Mention) and text == constraint.text}
         for one in tool.fields:
-            score = self.fit_field(constraint, one, tool) if one.name not in barred else None
+            score = self.fit_field(constraint, one, tool, check) if one.name not in barred else None
             if score is not None:
                 yield score, Select(Place(field=one))
         for detail in self.box.details.get(tool.name, ()):

@@ -82,22 +82,23 @@ class Planner:
     places: Places
 
     def build(self, tool: IndexedTool, constraints: Sequence[Constraint], depth: int = 0,
-              spread: Parameter | None = None) -> Plan:
+              spread: Parameter | None = None, check: bool = False) -> Plan:
         """The best way to call `tool` so that the constraints hold.
 
-        `spread` names a parameter that shall run over all its values.
+        `spread` names a parameter that shall run over all its values. With `check` a single record may be held against
+        the constraints too.
         """
         needed = {one.name for one in tool.required if one is not spread and self._known(tool, one) is None}
         beam: list[tuple[float, tuple[Slot | None, ...]]] = [(0.0, ())]
         for constraint in constraints:
-            options = self._options(constraint, tool, depth, spread)
+            options = self._options(constraint, tool, depth, spread, check)
             grown = [(score - 0.8 * weight_of(constraint), (*slots, None)) for score, slots in beam]
             grown += [(score + worth, (*slots, slot)) for score, slots in beam for worth, slot in options
                       if _free(slot, slots)]
             grown.sort(key=lambda partial: -partial[0])
             beam = grown[:_BEAM]
         _, slots = max(beam, key=lambda partial: partial[0] - 0.4 * len(needed - _filled(partial[1])))
-        return self._assembled(tool, constraints, slots, depth, spread)
+        return self._assembled(tool, constraints, slots, depth, spread, check)
 
     def feed(self, tool: IndexedTool, parameter: Parameter, constraints: Sequence[Constraint]) -> tuple[Query, Field] | None:
         """The query by which `constraints` say what to give to `parameter`; None when they do not fit any."""
@@ -113,9 +114,9 @@ class Planner:
         return (best[1], best[2]) if best is not None and best[0] > 0.2 else None
 
     def _options(self, constraint: Constraint, tool: IndexedTool, depth: int,
-                 spread: Parameter | None) -> list[tuple[float, Slot]]:
+                 spread: Parameter | None, check: bool) -> list[tuple[float, Slot]]:
         found = [(score + self.chance(tool.name, constraint.at, slot_key(slot)), slot)
-                 for score, slot in self.places.slots(constraint, tool, depth)[: 2 * _TRIED]
+                 for score, slot in self.places.slots(constraint, tool, depth, check)[: 2 * _TRIED]
                  if spread is None or getattr(slot, "parameter", None) is not spread]
         for parameter in tool.required:
             fact = self._known(tool, parameter)
@@ -124,7 +125,7 @@ class Planner:
         return sorted(found, key=lambda pair: -pair[0])[:_TRIED]
 
     def _assembled(self, tool: IndexedTool, constraints: Sequence[Constraint], slots: Sequence[Slot | None], depth: int,
-                   spread: Parameter | None) -> Plan:
+                   spread: Parameter | None, check: bool) -> Plan:
         given: dict[str, Json] = {}
         feeds: dict[str, tuple[Link, list[Constraint]]] = {}
         keeps: list[Keep] = []
@@ -134,7 +135,7 @@ class Planner:
         left: list[Constraint] = []
         order: Order | None = None
         score = 0.0
-        many = tool.items is not None or spread is not None or any(isinstance(slot, Feed) for slot in slots)
+        many = check or tool.items is not None or spread is not None or any(isinstance(slot, Feed) for slot in slots)
         for constraint, slot in zip(constraints, slots, strict=True):
             if slot is None or isinstance(slot, Select) and not many:
                 left.append(constraint)
@@ -145,7 +146,7 @@ class Planner:
             if isinstance(slot, Known):
                 score += _EXPLAINED
                 continue
-            score += self._worth(constraint, tool, depth, slot)
+            score += self._worth(constraint, tool, depth, slot, check)
             if isinstance(slot, Sort):
                 given[slot.parameter.name] = slot.value
                 order = Order(place=slot.place, more=self._upward(constraint, slot.place.field), count=constraint.count)
@@ -201,8 +202,8 @@ class Planner:
                       sorted=any(isinstance(slot, Sort) for slot in slots))
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
 
-    def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot) -> float:
-        score = next(score for score, one in self.places.slots(constraint, tool, depth) if one is slot)
+    def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot, check: bool) -> float:
+        score = next(score for score, one in self.places.slots(constraint, tool, depth, check) if one is slot)
         return score + self.chance(tool.name, constraint.at, slot_key(slot))
 
     def _known(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
@@ -265,7 +266,7 @@ class Planner:
 
     def _visible(self, constraint: Compare, tool: IndexedTool) -> Place | None:
         """A field of the rows that shows what a limit is about."""
-        fields = [(self.places.measured(constraint, one), one) for one in tool.fields if one.numeric and one.item]
+        fields = [(self.places.measured(constraint, one), one) for one in tool.fields if one.numeric and one.item and not one.key]
         score, best = max(fields, key=lambda pair: pair[0], default=(0.0, None))
         return Place(field=best) if best is not None and score > 0.6 else None
 

@@ -407,9 +407,18 @@ def _kind(tokens: Sequence[Token], asked: bool) -> Kind:
     first = lows[at] if lows else ""
     if first in _WH or (asked and lows and lows[0] in _AUXILIARY) or any(low in _WH for low in lows[:3]):
         return "ask"
+    if first in ("give", "hand") and _handed(tokens):
+        return "do"
     if first in _ASKING and not (first in ("list", "add", "state", "return") and "me" not in lows and len(lows) < 2):
         return "ask"
     return "ask" if asked and lows and lows[0] not in ("can", "could", "would", "will", "please") else "do"
+
+
+def _handed(tokens: Sequence[Token]) -> bool:
+    """Whether something is to be given to somebody else than the speaker."""
+    return any(token.low == "to" and (tokens[at + 1].kind == "name" or tokens[at + 1].low in ("him", "her", "them"))
+               for at, token in enumerate(tokens[:-1])) or any(
+        token.low in ("him", "her", "them") for token in tokens[1:2]) or (len(tokens) > 1 and tokens[1].kind == "name")
 
 
 def _head_span(tokens: Sequence[Token]) -> range:
@@ -446,7 +455,7 @@ def _compares(tokens: Sequence[Token], text: str, where: dict[int, int], used: s
             used.update(range(at, last + 1))
             found.append(Compare(
                 operator=operator, value=tokens[at].value, upper=upper, degrees=degrees, at=at,
-                context=_around(tokens, first, at),
+                context=_around(tokens, first, at, apart=False),
             ))
     return found
 
@@ -490,7 +499,7 @@ def _extremes(tokens: Sequence[Token], used: set[int]) -> list[Extreme]:
         inverted = low == "least" and bool(degrees)
         if inverted:
             degrees = tuple(Degree(more=not degree.more, of=degree.of) for degree in degrees)
-        found.append(Extreme(more=more, count=count, degrees=degrees, at=at, context=_around(tokens, at, end, ahead=3, behind=0)))
+        found.append(Extreme(more=more, count=count, degrees=degrees, at=at, context=_around(tokens, at, end, ahead=3, behind=0, apart=False)))
     return found
 
 
@@ -512,7 +521,7 @@ def _comparative(tokens: Sequence[Token], used: set[int]) -> Extreme | None:
                 if token.low == "less":
                     degrees = tuple(Degree(more=not degree.more, of=degree.of) for degree in degrees)
             return Extreme(more=token.low not in ("fewer", "less", "lower", "smaller", "shorter"), count=1, degrees=degrees, at=at,
-                           context=_around(tokens, at, at, ahead=2, behind=2))
+                           context=_around(tokens, at, at, ahead=2, behind=2, apart=False))
     return None
 
 
@@ -564,7 +573,7 @@ def _pronoun_one(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, ahead: int = 3,
-            without: Container[int] = ()) -> dict[str, float]:
+            without: Container[int] = (), apart: bool = True) -> dict[str, float]:
     """The content words near a span, the nearer the heavier, and what a preposition before it tells.
 
     Words at `without` are left out: what a question asks for says nothing about the name beside it.
@@ -583,7 +592,7 @@ def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, 
             crossed = True
         if token.low not in stop and at not in without:
             # "albums by Ann": what stands before the preposition is not what Ann is, unless it says how they relate.
-            share = 0.4 if crossed and not token.low.endswith(("ed", "en", "ing")) else 1.0
+            share = 0.4 if apart and crossed and not token.low.endswith(("ed", "en", "ing")) else 1.0
             bag[token.stem] = max(weight * share, bag.get(token.stem, 0.0))
             weight *= 0.75
     weight = 0.7
