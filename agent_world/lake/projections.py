@@ -84,7 +84,9 @@ class Projections:
     def tables(self) -> Iterator[tuple[str, DeltaTable]]:
         """The stored tables of the generation in use, by key of their folder."""
         generation = self.generation()
-        for name in TABLES if generation is not None else ():
+        if generation is None:
+            return
+        for name in TABLES:
             table = self._open(generation, name)
             if table is not None:
                 yield f"{FOLDER}/{generation}/{name}", table

@@ -69,7 +69,7 @@ class Bucket:
     def _session(self) -> Any:
         import boto3
 
-        return boto3.session.Session()
+        return boto3.Session()
 
     @cached_property
     def _client(self) -> Any:

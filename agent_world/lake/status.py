@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """One line: `count` things of `name`; `detail` in words."""
+    """One line: so many things of `name`; `detail` in words."""
 
     section: str
     name: str
-    count: int
+    number: int
     detail: str
 
 

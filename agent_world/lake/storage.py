@@ -29,8 +29,11 @@ class Storage(Protocol):
     """What a lake needs of the place it lives in."""
 
     uri: str
-    options: dict[str, str] | None
-    """Options that delta-rs needs to reach the same place."""
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """Options that delta-rs needs to reach the same place."""
+        ...
 
     def table_uri(self, key: str) -> str:
         """The address of the Delta table at `key`."""
@@ -89,13 +92,15 @@ class Storage(Protocol):
 class Directory:
     """A lake in a local directory. Bytes reach the disk (fsync) before they become visible."""
 
-    options = None
-
     def __init__(self, root: Path) -> None:
         if root.exists() and not root.is_dir():
             raise NotALakeError(str(root), "it is a file")
         self.root = root.absolute()
         self.uri = str(root)
+
+    @property
+    def options(self) -> None:
+        """delta-rs needs none."""
 
     def table_uri(self, key: str) -> str:
         """The address of the Delta table at `key`."""
@@ -171,7 +176,10 @@ class Directory:
             except BlockingIOError:
                 yield False
             else:
-                yield True  # the kernel frees the lock when the file closes, also when we are killed
+                try:
+                    yield True  # the kernel frees the lock when we are killed
+                finally:
+                    fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a child forked meanwhile has the file too
 
     @contextmanager
     def _aside(self, key: str, data: bytes) -> Iterator[Path]:

@@ -15,6 +15,7 @@ from agent_world.lake.blobs import BlobReader, Leaf
 from agent_world.lake.errors import NotFoundError, near
 from agent_world.lake.log import EventLog
 from agent_world.lake.tables import Index, Tables
+from lake_schemas import EVENTS
 
 if TYPE_CHECKING:
     from agent_world.lake.graph import Graph
@@ -50,12 +51,13 @@ class View:
     def rows(
         self, table: str, *, where: rows.Where | None = None, columns: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Rows of a table in commit order, JSON columns decoded.
+        """Rows of a table, or of `events`, in commit order, JSON columns decoded.
 
         Raises:
             NotFoundError: no such table or column. BadRowError: a value that cannot be compared with its column.
         """
-        return rows.select(rows.spec_of(table), self.tables.table(table), where, columns)
+        spec = EVENTS if table == "events" else rows.spec_of(table)
+        return rows.select(spec, self.table(table), where, columns)
 
     def payload(self, version_id: VersionId) -> dict[str, Any]:
         """What the version is, as it was created.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agent_world.identity import VersionId
 from dagster_project.cli.common import Format, at_option, format_option, lake_option, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _walk(
         print_json([answer._asdict() | _named(answer) for answer in answers])
         return
     rows = [
-        {"of": answer.version_id, "distance": far, "kind": view.kind_of(version), "version_id": version}
+        {"of": answer.version_id, "distance": far, "kind": view.kind_of(VersionId(version)), "version_id": version}
         for answer in answers
         for version, far in answer.hops
     ]

@@ -15,4 +15,5 @@ def command(lake: str, format: Format) -> None:
     from agent_world.lake import open_lake
     from agent_world.lake.status import status
 
-    print_rows([line._asdict() for line in status(open_lake(lake, create=False))], format)
+    lines = status(open_lake(lake, create=False))
+    print_rows([{"section": s, "name": name, "count": n, "detail": detail} for s, name, n, detail in lines], format)

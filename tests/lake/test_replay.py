@@ -156,6 +156,16 @@ def test_other_engines_find_every_projection_as_a_plain_delta_table(tmp_path: Pa
         assert table.to_pyarrow_table().num_rows == lake.table(name).num_rows
 
 
+def test_the_events_are_append_only_and_plain_for_every_engine(tmp_path: Path):
+    lake = fill(tmp_path / "lake", [([("create", "a", "one")], "")])
+    table = DeltaTable(tmp_path / "lake" / "events")
+    assert (table.protocol().min_reader_version, table.protocol().min_writer_version) == (1, 2)
+    with pytest.raises(Exception, match=r"append.?only"):
+        table.delete()
+    assert [row["event_type"] for row in lake.read("events")] == ["created", "committed"]
+    assert table.transaction_version(lake.read("batches")[0]["batch"]) == 1
+
+
 def test_a_projection_has_one_writer_at_a_time(tmp_path: Path):
     lake = fill(tmp_path / "lake", [([("create", "a", "one")], "refresh"), ([("create", "b", "two")], "")])
     name = f"projection-{lake.projections.generation()}-themes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +40,8 @@ def test_of_many_who_write_a_new_object_exactly_one_succeeds(uri: str):
     def race(number: int) -> bool:
         return open_storage(uri).write_new("who", str(number).encode())
 
-    with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(race, range(8)))
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(race, range(4)))
     assert results.count(True) == 1
     assert open_storage(uri).read("who") == str(results.index(True)).encode()
 
@@ -53,6 +54,23 @@ def test_a_lock_is_held_by_one_alone_or_by_several_together(uri: str):
         assert (first, second, third) == (True, True, False)
     with two.exclusive("lock") as first, two.exclusive("other") as second:
         assert first and second
+
+
+def test_a_lock_that_was_given_back_is_free_though_a_child_was_forked_meanwhile(tmp_path: Path):
+    import os
+
+    one, two = open_storage(tmp_path), open_storage(tmp_path)
+    reader, writer = os.pipe()
+    with one.exclusive("lock"):
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent is done
+            os._exit(0)
+    with two.exclusive("lock") as held:
+        assert held
+    os.close(writer)
+    os.waitpid(child, 0)
 
 
 def test_a_lock_of_a_process_that_died_holds_nobody(uri: str):
