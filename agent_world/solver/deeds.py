@@ -54,10 +54,14 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         strong = [one for one in clause.constraints if isinstance(one, Mention)]
         placed = 1 - len([one for one in plan.left if one in strong]) / len(strong) if strong else 0.5
         made = {deed.tool.name for deed in done if deed.result is not None}
-        again = 0.15 if tool.name in made and not strong else 0.0
-        unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
         unmade = [one for one in tool.required if planner.recall(tool, one) is None and any(
             link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
+        again = 0.15 if tool.name in made and not strong else 0.0
+        if clause.refers and any(token.low in ("it", "that", "them", "this") for token in clause.tokens):
+            # "it" is what was made before: another one of it is rarely meant.
+            known = [one for one in tool.required if any(link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
+            again += 0.3 if tool.name in made and not known else -0.1 if known and not unmade else 0.0
+        unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
         score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.12 if unmade else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
         found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb,
                            noun=noun))

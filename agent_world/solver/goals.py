@@ -226,7 +226,8 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
         for one in detail[0].fields:
             if not one.item and not detail[0].items:
                 yield from _field_targets(wish, one, detail[0], detail, planner, whole=False)
-    if listed and wish.numeric and not many and not wish.own & {"sum", "mean"}:
+    singled = wish.ranked and "count" not in wish.own
+    if listed and wish.numeric and not many and not singled and not wish.own & {"sum", "mean"}:
         noun = box.match(wish.words, tool.nouns) if wish.words else 0.6
         explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
         grouped = 0.3 if any(one.counts and one.item for one in tool.fields) else 0.0

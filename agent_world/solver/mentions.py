@@ -62,7 +62,7 @@ class Token:
 def looks_like_code(text: str) -> bool:
     """Whether people would type `text` as a code: no spaces, and digits with letters or only capitals."""
     return bool(re.fullmatch(r"[\w.:/+-]+", text)) and (
-        bool(re.search(r"\d", text)) or (text.isupper() and 2 <= len(text) <= 8)
+        bool(re.search(r"\d", text)) or (text.isupper() and text.isalpha() and 2 <= len(text) <= 8)
     )
 
 

@@ -18,7 +18,7 @@ from agent_world.solver.index import IndexedTool, Parameter, Toolbox, merge, too
 from agent_world.solver.lexicon import fold, stem
 from agent_world.solver.places import Places
 from agent_world.solver.plan import Chance, Plan, Planner
-from agent_world.solver.reading import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, flat, read
+from agent_world.solver.reading import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, flat, mark_of, read
 from agent_world.solver.run import Row, Runner, SetbackError, SpentError, compared, value_at
 
 Thinking = Generator[Step, Observation, Json]
@@ -46,6 +46,8 @@ class Mind:
         self.answers: dict[str, Json] = {}
         self.deeds: list[Deed] = []
         self.acted: dict[int, list[Deed]] = {}
+        self.checked: list[Constraint] = []
+        self.repeated = False
 
     def live(self) -> Thinking:
         """Acts and gives the answer."""
@@ -110,8 +112,9 @@ class Mind:
                     first = clauses[0][0] if clauses else None
                     if first and first.kind == "ask" and first.position < clause.position and first not in self.conditions:
                         yield from self._settle(goal)
+            self.repeated = False
             yield from self._perform(order, clause, spare, instead, others)
-            if any(deed.result is not None for deed in self.deeds[before:]) or again or (spare and len(self.deeds) > before):
+            if self.repeated or any(deed.result is not None for deed in self.deeds[before:]) or again or (spare and len(self.deeds) > before):
                 return
 
     def _ordered_elsewhere(self, clause: Clause) -> bool:
@@ -137,6 +140,8 @@ class Mind:
             constraints = [one for one in constraints if one not in together[1:]]
         for attempt in range(_TRIES):
             plan = self.planner.build(tool, constraints)
+            if plan.missing and attempt == 0 and (yield from self._each_of_them(tool, clause)):
+                return
             if plan.missing:
                 plan, constraints = self._filled(tool, plan, constraints, clause, instead, others)
             if plan.missing and attempt == 0:
@@ -167,6 +172,7 @@ class Mind:
         done = []
         for arguments in combinations:
             if any(deed.tool is tool and deed.arguments == arguments and deed.result is not None for deed in self.deeds):
+                self.repeated = True
                 continue
             observation = yield from self.runner.call(tool, arguments)
             result = observation.value if observation.status == "ok" and isinstance(observation.value, Mapping) else None
@@ -223,6 +229,8 @@ class Mind:
                 if score is None:
                     score = max((0.8 * self.places.best(one, link.tool, 1)
                                  for link in self.box.links.get((tool.name, parameter.name), ()) if not link.tool.writes), default=0.0)
+                if parameter.role == "number" and abs(score - 0.3) < 0.01 and rank < 2:
+                    score = 0.9  # a bare number in the clause before: "She needs three."
                 if score > 0.3:
                     scored.append((score - 0.04 * rank, -rank, one))
             if scored:
@@ -322,20 +330,43 @@ class Mind:
         else:
             names += [one for one in together[1:] if one not in names]
         for extra in sorted(names, key=lambda one: one.at):
-            following = self._following(tool, extra)
+            following = self._following(tool, extra, plan.left)
             if following is not None:
                 yield from self._attempt(following.query.tool, following, clause, [extra])
 
-    def _following(self, tool: IndexedTool, extra: Mention) -> Plan | None:
+    def _each_of_them(self, tool: IndexedTool, clause: Clause) -> Generator[Step, Observation, bool]:
+        """The order for each of several things named before ("two of A and one of B ... put them in")."""
+        if not any(token.low in ("them", "these", "those", "both") for token in clause.tokens):
+            return False
+        earlier = [one for one in self.clauses if one.position < clause.position and
+                   sum(1 for mention in one.mentions if mention.kind == "name") > 1]
+        if not earlier:
+            return False
+        done = False
+        mentions = earlier[-1].mentions
+        for name in [one for one in mentions if one.kind == "name"]:
+            number = [one for one in mentions if one.kind == "number" and 0 < name.at - one.at <= 4]
+            plan = self.planner.build(tool, [*number[-1:], name])
+            if name not in plan.left and not [one for one in plan.missing if one.role != "number"]:
+                given = {**plan.query.given, **{one.name: 1 for one in plan.missing}}
+                plan = replace(plan, missing=(), query=replace(plan.query, given=given))
+                done = (yield from self._attempt(tool, plan, clause, [name])) or done
+        return done
+
+    def _following(self, tool: IndexedTool, extra: Mention, spare: Sequence[Constraint]) -> Plan | None:
         """The order that takes a left-over name to what was just made."""
         best: tuple[float, Plan] | None = None
         for other in self.box.writing():
             uses = any((link.tool is tool) for one in other.required for link in self.box.links.get((other.name, one.name), ()))
             if other is tool or not uses:
                 continue
-            plan = self.planner.build(other, [extra])
+            number = [one for one in spare if isinstance(one, Mention) and one.kind == "number"]
+            plan = self.planner.build(other, [*number[:1], extra])
+            if plan.missing and all(one.role == "number" for one in plan.missing):
+                ones = {one.name: 1 for one in plan.missing}
+                plan = replace(plan, missing=(), query=replace(plan.query, given={**plan.query.given, **ones}))
             score = plan.score + max(self.box.closest(stem(word), other.verb) for word in ("add", "put", "include"))
-            if not plan.missing and not plan.left and (best is None or score > best[0]):
+            if not plan.missing and extra not in plan.left and (best is None or score > best[0]):
                 best = score, plan
         return best[1] if best is not None and best[0] > 1.2 else None
 
@@ -371,11 +402,17 @@ class Mind:
     def _exists(self, clause: Clause, constraints: Sequence[Constraint]) -> Generator[Step, Observation, bool]:
         wish = Wish(words={}, around=residual(clause), head=clause.head, kind="integer", numeric=True, constraints=tuple(constraints),
                     summaries=frozenset({"count"}), own=frozenset({"count"}))
-        for tool in self._by_coverage(wish):
+        for query in self._by_coverage(wish):
             try:
-                rows = yield from self.runner.rows(tool)
+                rows = yield from self.runner.rows(query)
             except SetbackError:
                 return False
+            if not query.tool.items:
+                self.checked += [one for one in constraints if mark_of(one) in {str(keep.value) for keep in query.keeps}]
+            if len(rows) == 1:
+                for name, value in query.given.items():
+                    self.runner.note(query.tool, {name: value}, query.origins.get(name, frozenset()))
+                self.runner.note(query.tool, rows[0], query.marks)
             return bool(rows)
         return False
 
@@ -472,7 +509,8 @@ class Mind:
             return self._fed_constraints(clause)
         constraints = [one for one in clause.constraints if one not in without]
         if without_compare and clause in self.conditions:
-            constraints = [one for one in constraints if isinstance(one, Mention) and one.kind != "value"]
+            constraints = [one for one in constraints if isinstance(one, Mention) and one.kind != "value"
+                           and one not in self.checked]
         before = [one for one in self.clauses if one.position < clause.position]
         while before and not any(is_strong(one) for one in constraints):
             previous = before.pop()

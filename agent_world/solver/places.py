@@ -108,14 +108,15 @@ class Places:
                 yield score, Give(parameter)
             if isinstance(constraint, Extreme) and parameter.role == "order":
                 yield from self._sorts(constraint, parameter, tool)
-            if tool.writes and parameter.role == "text" and not (_CODED | _ID) & set(parameter.words):
+            plain = parameter.role != "id" and not (_CODED | _ID) & set(parameter.words)
+            if plain and (tool.writes or depth):
                 continue
             if depth + 1 < DEPTH and not isinstance(constraint, Compare) or depth == 0:
                 for link in self.box.links.get((tool.name, parameter.name), ()):
                     if link.tool.writes or depth + 1 >= DEPTH:
                         continue
                     near = self.box.touch(constraint.context, parameter.words)
-                    if parameter.role != "id" and not (_CODED | _ID) & set(parameter.words):
+                    if plain:
                         near -= 2.0  # a plain value is mostly meant as it stands
                     for score, inner in self.slots(constraint, link.tool, depth + 1)[:_REACHED]:
                         yield 0.75 * score + 0.2 * near + 0.3 * (link.strength - 1) - 0.02, Feed(parameter, link, inner)

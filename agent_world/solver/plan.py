@@ -90,9 +90,11 @@ class Planner:
         """
         needed = {one.name for one in tool.required if one is not spread and self._known(tool, one) is None}
         beam: list[tuple[float, tuple[Slot | None, ...]]] = [(0.0, ())]
+        # What one order leaves out may be for the next one.
+        cost = 0.35 if tool.writes and not depth else 0.8
         for constraint in constraints:
             options = self._options(constraint, tool, depth, spread, check)
-            grown = [(score - 0.8 * weight_of(constraint), (*slots, None)) for score, slots in beam]
+            grown = [(score - cost * weight_of(constraint), (*slots, None)) for score, slots in beam]
             grown += [(score + worth, (*slots, slot)) for score, slots in beam for worth, slot in options
                       if _free(slot, slots)]
             grown.sort(key=lambda partial: -partial[0])

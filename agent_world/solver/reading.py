@@ -269,6 +269,8 @@ def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
         return True
     if low == "else" and previous in (",", "or"):
         return True
+    if sentence[0].low in _IF and _undivided(sentence, at, doing):
+        return True
     joined = before.kind == "mark" or previous in ("so", "and", "then", "but", "afterwards", "also", "or", "please", "finally", "next")
     if not joined:
         return False
@@ -290,6 +292,18 @@ def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
                              "what", "which", "both", "every", "each", "out", "up", "to") or (
             at + 1 < len(sentence) and sentence[at + 1].kind != "word" and sentence[at + 1].kind != "mark")
     return verb
+
+
+def _undivided(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
+    """An order that follows a condition without a comma: "If A is older than B lend A to Ann"."""
+    token, before = sentence[at], sentence[at - 1]
+    if any(one.text == "," for one in sentence[:at]) or token.low not in lexicon().verbs or token.low.endswith(("ed", "ing")):
+        return False
+    if not any(similarity(token.stem, verb) >= 0.8 for verb in doing):
+        return False
+    following = sentence[at + 1] if at + 1 < len(sentence) else None
+    free = before.kind in ("name", "number") or before.low not in lexicon().stop
+    return free and following is not None and (following.kind != "word" or following.low in ("the", "a", "an", "it", "them", "him", "her"))
 
 
 def _parts(pieces: list[tuple[str, list[Token]]], box: Toolbox) -> list[Part]:
@@ -590,7 +604,7 @@ def _around(tokens: Sequence[Token], first: int, last: int, *, behind: int = 3, 
             crossed = True
         elif token.low in ("of", "with", "than"):
             crossed = True
-        if token.low not in stop and at not in without:
+        if token.low not in stop and at not in without and not (at == first - 1 and token.low in ("number", "no", "nr")):
             # "albums by Ann": what stands before the preposition is not what Ann is, unless it says how they relate.
             share = 0.4 if apart and crossed and not token.low.endswith(("ed", "en", "ing")) else 1.0
             bag[token.stem] = max(weight * share, bag.get(token.stem, 0.0))
