@@ -91,7 +91,7 @@ class EnvironmentVerdict:
 def check_tools(
     database: Database, files: Mapping[str, bytes], tools: Sequence[Tool], tests: Sequence[ToolTest], sandbox: Sandbox
 ) -> list[ToolVerdict]:
-    """A verdict for each of `tools`, in their order. `tests` may be of any of them; tests of one that is shadowed are not run.
+    """A verdict for each of `tools`, in their order. `tests` may be of any of them; those of a shadowed one are not run.
 
     Raises:
         SandboxFailedError: the harness failed, not a tool.
@@ -119,7 +119,7 @@ def check_tools(
 def check_environment(
     database: Database, files: Mapping[str, bytes], verdicts: Iterable[ToolVerdict], sandbox: Sandbox
 ) -> EnvironmentVerdict:
-    """Whether the tools that were kept make an environment: one at least, with a test that passes, and a stable reset."""
+    """Whether the kept tools make an environment: one at least, with a test that passes, and a reset that is stable."""
     kept = [verdict for verdict in verdicts if verdict.accepted]
     passed = sum(result.passed for verdict in kept for result in verdict.results)
     environment = candidate(database, files, [verdict.tool for verdict in kept])

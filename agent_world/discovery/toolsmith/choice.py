@@ -7,13 +7,22 @@ from collections.abc import Sequence
 
 from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.view import Entity, View
+from agent_world.discovery.toolsmith.words import ascii_words
 from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, named_by
 
 MOST_TOOLS = 24
 _LEAST_READS = 6
+_GUESSES = 2
 _WORTH = {
-    "search": 1.2, "get": 1.0, "filter": 1.0, "children": 1.0, "partners": 0.9, "rank": 0.95, "aggregate": 0.85,
-    "summarise": 0.8, "between": 0.6,
+    "search": 1.2,
+    "get": 1.0,
+    "filter": 1.0,
+    "children": 1.0,
+    "partners": 0.9,
+    "rank": 0.95,
+    "aggregate": 0.85,
+    "summarise": 0.8,
+    "between": 0.6,
 }
 _SAME_PATTERN, _SAME_ENTITY = 0.62, 0.8
 
@@ -23,7 +32,7 @@ def choose(
 ) -> list[Draft]:
     """The drafts to propose: reading tools, those of workflows, those of documents.
 
-    At least a third of them write, where there are workflows.
+    At least a third of them write, where there are workflows. Up to two guesses come on top: the gate has its say.
     """
     written = [draft for overlay in overlays for draft in overlay.drafts] + _of_documents(documents)
     writers = sum(draft.tool.writes for draft in written)
@@ -33,19 +42,28 @@ def choose(
     for draft in _needed(view, overlays, reading):
         if draft not in chosen and len(chosen) < room:
             chosen.append(draft)
+    said = {word for noun in (*theme.nouns, theme.title) for word in ascii_words(noun)}
     weights = {entity.name: entity_weight(view, entity, theme) for entity in view.entities}
-    rest = [draft for draft in reading if draft not in chosen]
+    rest = [draft for draft in reading if draft not in chosen and not draft.unsure]
     while rest and len(chosen) < room:
         patterns = Counter(draft.tool.pattern for draft in chosen)
         entities = Counter(draft.about for draft in chosen)
 
         def gain(draft: Draft, patterns: Counter[str] = patterns, entities: Counter[str] = entities) -> float:
-            return (draft.worth * _WORTH.get(draft.tool.pattern, 0.7) * weights.get(draft.about, 1.0)
-                    * _SAME_PATTERN ** patterns[draft.tool.pattern] * _SAME_ENTITY ** entities[draft.about])
+            return (
+                draft.worth
+                * (1 + 0.2 * len(said & set(draft.tool.name.split("_"))))
+                * _WORTH.get(draft.tool.pattern, 0.7)
+                * weights.get(draft.about, 1.0)
+                * _SAME_PATTERN ** patterns[draft.tool.pattern]
+                * _SAME_ENTITY ** entities[draft.about]
+            )
 
         best = max(rest, key=gain)
         chosen.append(best)
         rest.remove(best)
+    guesses = [draft for draft in reading if draft.unsure]
+    chosen += sorted(guesses, key=lambda draft: -draft.worth * weights.get(draft.about, 1.0))[:_GUESSES]
     order = {id(draft): place for place, draft in enumerate(reading)}
     return [*sorted(chosen, key=lambda draft: order[id(draft)]), *written]
 
@@ -53,8 +71,14 @@ def choose(
 def entity_weight(view: View, entity: Entity, theme: ThemeWords) -> float:
     """How central an entity is: its links, its columns, its rows, and whether the theme names it."""
     links = len(entity.links) + len(view.children(entity))
-    return (0.5 + 0.15 * min(links, 4) + 0.04 * min(len(entity.table.columns), 10) + 0.2 * bool(entity.label)
-            + 0.1 * (len(entity.rows) >= 50) + 0.4 * named_by(theme, entity))
+    return (
+        0.5
+        + 0.15 * min(links, 4)
+        + 0.04 * min(len(entity.table.columns), 10)
+        + 0.2 * bool(entity.label)
+        + 0.1 * (len(entity.rows) >= 50)
+        + 0.4 * named_by(theme, entity)
+    )
 
 
 def _of_documents(documents: Sequence[Draft]) -> list[Draft]:

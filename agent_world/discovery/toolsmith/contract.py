@@ -181,10 +181,14 @@ def make_tool(
     documents: Sequence[str] = (),
     refusals: Sequence[str] = (),
     said: Sequence[str] = (),
+    nouns: Sequence[str] = (),
 ) -> Tool:
-    """Put a tool together. `what` says what it does, `refusals` when it says no, `said` what people call it."""
-    about = [out.words for out in result.fields]
-    also = [*said, *synonyms(what, *about, limit=max(0, 4 - len(said)))]
+    """Put a tool together.
+
+    `what` says what it does, `refusals` when it says no, `said` what people call it; `nouns` are words of the data in
+    it for which people have others.
+    """
+    also = [*said, *synonyms(*nouns, limit=max(2, 5 - len(said)))]
     sentences = [
         what,
         result.sentence(),

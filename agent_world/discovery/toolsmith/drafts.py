@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,12 +16,16 @@ INVALID = "invalid_arguments"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A tool as proposed: `about` names the entity it serves, `worth` orders rivals (larger is better)."""
+    """A tool as proposed: `about` names the entity or document it serves, `worth` orders rivals (larger is better).
+
+    `unsure` marks a guess about the data that nothing but its tests can settle.
+    """
 
     tool: Tool
     tests: tuple[ToolTest, ...]
     about: str
     worth: float = 1.0
+    unsure: bool = False
 
 
 @dataclass(slots=True)
@@ -42,22 +46,15 @@ class TestSheet:
         self._add(name, "refusal", arguments, refusal=code)
 
     def _add(
-        self, name: str, kind: TestKind, arguments: Mapping[str, Json], *, expect: Json = None, refusal: str | None = None
+        self,
+        name: str,
+        kind: TestKind,
+        arguments: Mapping[str, Json],
+        *,
+        expect: Json = None,
+        refusal: str | None = None,
     ) -> None:
         call = Call(tool=self.tool, arguments=dict(arguments))
         if any(test.call == call for test in self.tests):
             return
         self.tests.append(ToolTest(name=name, tool=self.tool, kind=kind, call=call, expect=expect, refusal=refusal))
-
-
-def unique_names(drafts: Iterable[Draft]) -> list[Draft]:
-    """Drafts in order, a later one that has the name of an earlier one left out: it could never be called."""
-    seen: set[str] = set()
-    return [draft for draft in drafts if not (draft.tool.name in seen or seen.add(draft.tool.name))]
-
-
-def spread(values: Sequence[Json], count: int) -> list[Json]:
-    """`count` of `values`, evenly spaced, the first and the last among them."""
-    if len(values) <= count:
-        return list(values)
-    return [values[round(i * (len(values) - 1) / (count - 1))] for i in range(count)]

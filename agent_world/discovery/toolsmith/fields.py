@@ -13,8 +13,23 @@ _ENUM_VALUES = 12
 _ENUM_LENGTH = 32
 _GROUP_VALUES = 60
 _DATE_PARTS = {"day", "hour", "minute", "second", "month", "week", "weekday"}
-_DULL = {"latitude", "longitude", "lat", "lon", "uncertainty", "error", "offset", "position", "index", "value", "code", "id",
-         "number", "zone", "bytes"}
+_DULL = {
+    "latitude",
+    "longitude",
+    "lat",
+    "lon",
+    "uncertainty",
+    "error",
+    "offset",
+    "position",
+    "index",
+    "value",
+    "code",
+    "id",
+    "number",
+    "zone",
+    "bytes",
+}
 _DULL_GROUPS = {"postal", "post", "zip", "address", "phone", "fax", "street", "code", "unit", "rep", "saving"}
 
 
@@ -66,7 +81,8 @@ def group_fields(entity: Entity) -> list[Field]:
         elif label is None and _is_group(entity, link.column) and link.column.type == "text":
             found.append(own_field(entity, link.column))
     found += [own_field(entity, column) for column in entity.with_roles("flag") if column.distinct == 2]
-    return sorted((f for f in found if _filled(entity, f) >= 0.5), key=lambda field: -_group_interest(entity, field))
+    worth = {field.name: _group_interest(entity, field) for field in found if _filled(entity, field) >= 0.5}
+    return sorted((f for f in found if worth.get(f.name, 0.0) > 0), key=lambda field: -worth[field.name])
 
 
 def measure_fields(entity: Entity) -> list[Field]:
@@ -100,8 +116,11 @@ def link_field(entity: Entity, link: Link) -> Field:
 
 def _telling(entity: Entity) -> list[Field]:
     fields = [link_field(entity, link) for link in entity.links]
-    columns = entity.with_roles("category", "year", "code", "date", "clock", "measure", "money", "rating")
-    fields += [own_field(entity, c) for c in columns if c.name not in entity.wide and c.distinct > 1]
+    measures = {field.column.name for field in measure_fields(entity)}
+    for column in entity.with_roles("category", "year", "code", "date", "clock", "measure", "money", "rating"):
+        said = column.type == "text" or column.role == "year" or column.name in measures
+        if said and column.name not in entity.wide and column.distinct > 1:
+            fields.append(own_field(entity, column))
     return [field for field in fields if field.via is None or field.column.name not in field.via.parent.wide]
 
 
@@ -128,8 +147,15 @@ def _interest(entity: Entity, field: Field) -> float:
     """How much people care for a quantity: everyday words and money before technical figures, full columns first."""
     words = set(ascii_words(field.column.name))
     known = any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words)
-    return (2.0 * known + (field.column.role in {"money", "rating"}) + _filled(entity, field) + bool(field.column.unit)
-            - 2.0 * bool(words & _DULL) - 0.3 * len(words) + min(field.column.distinct, 50) / 100)
+    return (
+        2.0 * known
+        + (field.column.role in {"money", "rating"})
+        + _filled(entity, field)
+        + bool(field.column.unit)
+        - 2.0 * bool(words & _DULL)
+        - 0.3 * len(words)
+        + min(field.column.distinct, 50) / 100
+    )
 
 
 def _group_interest(entity: Entity, field: Field) -> float:
@@ -140,6 +166,11 @@ def _group_interest(entity: Entity, field: Field) -> float:
     values = field.via.parent.values(field.column) if field.via else entity.values(field.column)
     readable = sum(len(str(value)) >= 3 for value in values) >= 0.8 * len(values)
     count = len(set(values))
-    return (1.0 * any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words) + 0.8 * bool(field.via)
-            + 0.7 * (readable and field.column.type == "text") + 0.4 * (3 <= count <= 20) - 1.5 * bool(words & _DULL_GROUPS)
-            - 0.1 * len(words))
+    return (
+        1.0 * any(word in EVERYDAY or word.removesuffix("s") in EVERYDAY for word in words)
+        + 0.8 * bool(field.via)
+        + 0.7 * (readable and field.column.type == "text")
+        + 0.4 * (3 <= count <= 20)
+        - 1.5 * bool(words & _DULL_GROUPS)
+        - 0.1 * len(words)
+    )

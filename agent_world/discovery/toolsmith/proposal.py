@@ -21,7 +21,7 @@ _SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProposal:
-    """Tools as proposed, with their tests, over the database that carries them: tables of workflows may be new in it."""
+    """Tools as proposed, with their tests, over the database that carries them: it may have new tables of workflows."""
 
     database: Database
     files: Mapping[str, bytes]
@@ -62,11 +62,10 @@ def _create_statement(table: Table) -> str:
     lines = [
         f'"{column.name}" {_SQL_TYPES[column.type]}{"" if column.nullable else " NOT NULL"}' for column in table.columns
     ]
-    lines.append(f"PRIMARY KEY ({', '.join(_quoted(table.primary_key))})")
-    for key in table.foreign_keys:
-        lines.append(f'FOREIGN KEY ("{key.column}") REFERENCES "{key.parent}" ("{key.parent_column}")')
+    key = ", ".join(f'"{name}"' for name in table.primary_key)
+    links = [
+        f'FOREIGN KEY ("{link.column}") REFERENCES "{link.parent}" ("{link.parent_column}")'
+        for link in table.foreign_keys
+    ]
+    lines += [f"PRIMARY KEY ({key})", *links]
     return f'CREATE TABLE "{table.name}" ({", ".join(lines)})'
-
-
-def _quoted(names: Sequence[str]) -> list[str]:
-    return [f'"{name}"' for name in names]

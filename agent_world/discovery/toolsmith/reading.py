@@ -7,7 +7,7 @@ from random import Random
 
 from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.fields import group_fields, measure_fields, time_fields
-from agent_world.discovery.toolsmith.reads import children, groups, lists, lookup
+from agent_world.discovery.toolsmith.reads import children, groups, guesses, lists, lookup
 from agent_world.discovery.toolsmith.view import Entity, View
 
 _MEASURES, _GROUPS = 2, 2
@@ -31,6 +31,13 @@ def _of_entity(view: View, entity: Entity, rng: Random) -> Iterator[Draft | None
         yield groups.summarised(view, entity, group, measures[0] if measures else None, rng)
     if measures:
         yield groups.figures(view, entity, measures[0], rng)
+    for column in entity.with_roles("code", "text", "list"):
+        if column.role == "code":
+            yield guesses.by_code(view, entity, column, rng)
+        elif column.role == "list":
+            yield guesses.containing(view, entity, column, rng)
+        else:
+            yield guesses.ranked_text(view, entity, column, rng)
     linking = children.is_linking(entity)
     for link in entity.links:
         yield children.children(view, entity, link, rng)

@@ -126,7 +126,7 @@ def fetch(query: Query, bound: Mapping[str, str], method: str) -> str:
 
 
 def shape_helper(fields: Sequence[Field]) -> tuple[str, str]:
-    """The helper that turns a row into what the tool shows, and the call of it: ("", "dict(row)") when nothing changes."""
+    """The helper that makes a row what the tool shows, and the call of it: ("", "dict(row)") when nothing changes."""
     flags = [field for field in fields if field.column.role == "flag"]
     if not flags:
         return "", "dict(row)"

@@ -1,4 +1,4 @@
-"""What the author sees of a database: its entities with their rows, keys, labels and links, and the fields it can show."""
+"""What the author sees of a database: entities with rows, keys, labels and links, and the fields they can show."""
 
 from __future__ import annotations
 
@@ -45,14 +45,17 @@ class Entity:
 
     @property
     def name(self) -> str:
+        """The name of its table."""
         return self.table.name
 
     @property
     def one(self) -> str:
+        """One of them in words."""
         return self.table.singular
 
     @property
     def many(self) -> str:
+        """Many of them in words."""
         return self.table.plural
 
     @property
@@ -66,8 +69,10 @@ class Entity:
     def key_words(self) -> str:
         """How a person says the key."""
         assert self.key is not None
-        said = "id" if self.key.role == "identifier" and not _says_more(self.key, self.one) else self.key.words
-        return said if self.one in said else f"{said} of the {self.one}"
+        if self.key.name in _GENERIC or not _says_more(self.key, self.one):
+            ending = self.key.name.rpartition("_")[2]
+            return f"{self.one} {'id' if ending == 'pk' else ending}"
+        return f"{self.key.words} of the {self.one}"
 
     @property
     def is_dimension(self) -> bool:
@@ -91,7 +96,11 @@ class Entity:
 
     def with_roles(self, *roles: str) -> list[Column]:
         """Columns of these roles, none of them the key, the label or a foreign key, in order of `roles`."""
-        skipped = {self.key and self.key.name, self.label and self.label.name, *(link.column.name for link in self.links)}
+        skipped = {
+            self.key and self.key.name,
+            self.label and self.label.name,
+            *(link.column.name for link in self.links),
+        }
         return [c for role in roles for c in self.table.columns if c.role == role and c.name not in skipped]
 
     def meaning(self, column: Column, kind: str | None = None) -> Meaning:
@@ -123,6 +132,7 @@ class Field:
 
     @property
     def nullable(self) -> bool:
+        """Whether it may show nothing."""
         if self.via is None:
             return self.column.nullable
         return self.column.nullable or self.via.column.nullable or self.via.key.integrity < 1
@@ -136,6 +146,7 @@ class View:
     entities: tuple[Entity, ...]
 
     def entity(self, name: str) -> Entity | None:
+        """The entity of this name, if there is one."""
         return next((entity for entity in self.entities if entity.name == name), None)
 
     def children(self, parent: Entity) -> list[tuple[Entity, Link]]:
@@ -145,7 +156,7 @@ class View:
 
 def view_of(database: Database, files: Mapping[str, bytes]) -> View:
     """Read the rows of `database` once. Tables of a workflow are left out: they hold nothing yet."""
-    tables = [table for table in database.tables if table.workflow is None]
+    tables = [_in_natural_order(table) for table in database.tables if table.workflow is None]
     rows = source_rows(files, tables)
     bare = {table.name: _entity(table, rows[table.name], ()) for table in tables}
     linked = {name: replace(entity, links=_links(entity, bare)) for name, entity in bare.items()}
@@ -175,23 +186,31 @@ def own_field(entity: Entity, column: Column) -> Field:
         name, words = snake(column.name), column.words
         link = entity.link(column.name)
         if column.role == "flag":
-            words = mark(column.name)
+            words = f"whether {mark(column.name)}"
         elif link and link.parent.key and link.parent.label and not _REFERENCE_ENDING.search(column.name):
             words = f"{link.parent.key.words} of the {column.words}"
     return Field(name=name, owner=entity, column=column, meaning=entity.meaning(column), words=words)
 
 
 def parent_field(entity: Entity, link: Link) -> Field | None:
-    """The label of the row that `link` leads to, such as `album` beside `album_id`; None where it has none."""
+    """The label of the row that `link` leads to, such as `album` beside `album_id`; None where it has none.
+
+    A column that is named like the key it refers to says nothing of its own: the parent's noun names the field then.
+    """
     label = link.parent.label
     if label is None or link.parent.key is None:
         return None
     base = _REFERENCE_ENDING.sub("", link.column.name)
-    direct = base != link.column.name or link.parent.is_dimension
-    name = snake(base if direct else f"{base} {label.name}")
-    said = base.replace("_", " ")
-    words = f"{label.words} of the {said}" if said != link.parent.one else f"{label.words} of the {link.parent.one}"
+    said = link.parent.one if link.column.name == link.key.parent_column else base.replace("_", " ")
+    taken = any(column.name == snake(said) for column in entity.table.columns)
+    name = snake(f"{said} {label.name}" if taken else said)
+    words = said if link.parent.is_dimension else f"{label.words} of the {said}"
     return Field(name=name, owner=entity, column=label, meaning=link.parent.meaning(label), words=words, via=link)
+
+
+def _in_natural_order(table: Table) -> Table:
+    """A table whose columns are said as they are spelled: descriptions are read by those who also see the names."""
+    return replace(table, columns=tuple(replace(c, words=c.name.replace("_", " ")) for c in table.columns))
 
 
 def _says_more(column: Column, singular: str) -> bool:

@@ -1,1 +1,1 @@
-"""The independent route to expected values: plain Python over the source rows, sharing nothing with the written tools."""
+"""The independent route to expected values: plain Python over the source rows, no line of it shared with a tool."""

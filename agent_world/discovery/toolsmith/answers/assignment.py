@@ -9,7 +9,10 @@ from agent_world.environments.model import Json
 
 
 class AssignmentLedger(Ledger):
-    """`workers` and `posts` give the category of each. `names` maps assignment, worker, post, kind and subject to words."""
+    """`workers` and `posts` give the category of each.
+
+    `names` maps assignment, worker, post, kind and subject to the words of the tools.
+    """
 
     def __init__(
         self, *, workers: Mapping[Json, Json], posts: Mapping[Json, Json], limit: int, names: Mapping[str, str]
@@ -18,6 +21,7 @@ class AssignmentLedger(Ledger):
         self.workers, self.posts, self.limit, self.names = workers, posts, limit, names
 
     def assign(self, worker: Json, post: Json) -> dict[str, Json]:
+        """Tie a worker to a post."""
         if post not in self.posts or worker not in self.workers:
             raise Refusal("not_found")
         if any(a["worker"] == worker and a["status"] != "released" for a in self.records.values()):
@@ -28,6 +32,7 @@ class AssignmentLedger(Ledger):
         return {self.names["assignment"]: made, "status": "assigned"}
 
     def transfer(self, assignment: str, post: Json) -> dict[str, Json]:
+        """Move an assignment to another post."""
         found = need(self.records.get(assignment))
         need_status(found, "assigned", code="not_assigned")
         if post not in self.posts:
@@ -39,11 +44,17 @@ class AssignmentLedger(Ledger):
         return {self.names["assignment"]: assignment, self.names["post"]: post}
 
     def show(self, assignment: str) -> dict[str, Json]:
+        """One assignment."""
         found = need(self.records.get(assignment))
-        return {self.names["assignment"]: assignment, self.names["post"]: found["post"],
-                self.names["worker"]: found["worker"], "status": found["status"]}
+        return {
+            self.names["assignment"]: assignment,
+            self.names["post"]: found["post"],
+            self.names["worker"]: found["worker"],
+            "status": found["status"],
+        }
 
     def load(self, post: Json) -> dict[str, Json]:
+        """How full a post is."""
         if post not in self.posts:
             raise Refusal("not_found")
         taken = self._taken(post)

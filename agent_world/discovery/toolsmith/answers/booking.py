@@ -15,21 +15,29 @@ class BookingLedger(Ledger):
     """
 
     def __init__(
-        self, *, places: Mapping[Json, int | None], idle: Collection[Json], holders: Collection[Json] | None,
+        self,
+        *,
+        places: Mapping[Json, int | None],
+        idle: Collection[Json],
+        holders: Collection[Json] | None,
         names: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.places, self.idle, self.holders, self.names = places, idle, holders, names
 
     def left(self, event: Json) -> int:
+        """How many units of an event are free."""
         if event not in self.places:
             raise Refusal("not_found")
         if event in self.idle:
             raise Refusal("not_running")
         capacity = need(self.places[event], "capacity_unknown")
-        return capacity - sum(b["units"] for b in self.records.values() if b["event"] == event and b["status"] != "cancelled")
+        return capacity - sum(
+            b["units"] for b in self.records.values() if b["event"] == event and b["status"] != "cancelled"
+        )
 
     def book(self, event: Json, holder: Json, units: int) -> dict[str, Json]:
+        """Hold units of an event."""
         left = self.left(event)
         if self.holders is not None and holder not in self.holders:
             raise Refusal("not_found")
@@ -42,6 +50,7 @@ class BookingLedger(Ledger):
         return {self.names["record"]: made, "status": "held", f"{self.names['unit']}_left": left - units}
 
     def resize(self, booking: str, units: int) -> dict[str, Json]:
+        """Hold another number of units."""
         found = need(self.records.get(booking))
         need_status(found, "held", code="not_held")
         left = self.left(found["event"]) + found["units"]
@@ -51,6 +60,7 @@ class BookingLedger(Ledger):
         return {self.names["record"]: booking, unit: units, f"{unit}_left": left - units}
 
     def move(self, booking: str, event: Json) -> dict[str, Json]:
+        """Hold the same units of another event."""
         found = need(self.records.get(booking))
         need_status(found, "held", code="not_held")
         if found["event"] == event:
@@ -58,15 +68,25 @@ class BookingLedger(Ledger):
         left = self.left(event)
         self._enough(found["units"], left)
         found["event"] = event
-        return {self.names["record"]: booking, self.names["event"]: event,
-                f"{self.names['unit']}_left": left - found["units"]}
+        return {
+            self.names["record"]: booking,
+            self.names["event"]: event,
+            f"{self.names['unit']}_left": left - found["units"],
+        }
 
     def show(self, booking: str) -> dict[str, Json]:
+        """One booking."""
         found = need(self.records.get(booking))
-        return {self.names["record"]: booking, self.names["event"]: found["event"], self.names["holder"]: found["holder"],
-                self.names["unit"]: found["units"], "status": found["status"]}
+        return {
+            self.names["record"]: booking,
+            self.names["event"]: found["event"],
+            self.names["holder"]: found["holder"],
+            self.names["unit"]: found["units"],
+            "status": found["status"],
+        }
 
     def check(self, event: Json) -> dict[str, Json]:
+        """How full an event is."""
         left = self.left(event)
         capacity = self.places[event]
         return {self.names["event"]: event, "capacity": capacity, "taken": capacity - left, "left": left}

@@ -24,11 +24,13 @@ class SheetLedger(Ledger):
         self.key = key
 
     def read(self, key: Json) -> dict[str, Json]:
+        """One entry."""
         if key not in self.entries:
             raise Refusal("not_found")
         return dict(self.entries[key])
 
     def correct(self, key: Json, field: str, value: str) -> dict[str, Json]:
+        """Set one field of an entry."""
         entry = self.entries.get(key)
         if entry is None:
             raise Refusal("not_found")
@@ -46,6 +48,7 @@ class NoteLedger(Ledger):
         self.path, self.count, self.own = path, notes, set()
 
     def add(self, note: str) -> dict[str, Json]:
+        """Append a note."""
         plain = " ".join(note.split())
         if plain in self.own:
             raise Refusal("already_noted")

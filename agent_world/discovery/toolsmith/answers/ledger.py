@@ -8,7 +8,7 @@ from typing import Any
 from agent_world.environments.model import Json
 
 
-class Refusal(Exception):  # noqa: N818 - mirrors the word of the domain
+class Refusal(Exception):
     """The model says no; `code` is what the tool must say too."""
 
     def __init__(self, code: str) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -88,11 +91,8 @@ def equals(field: Field, wanted: Json) -> Callable[[Row], bool]:
 
 
 def at_least(field: Field, bound: Any) -> Callable[[Row], bool]:
+    """Whether a row has a value of at least `bound` as `field`."""
     return lambda row: (value := value_of(row, field)) is not None and value >= bound
-
-
-def at_most(field: Field, bound: Any) -> Callable[[Row], bool]:
-    return lambda row: (value := value_of(row, field)) is not None and value <= bound
 
 
 def by_name(rows: Iterable[Row], entity: Entity, field: Field | None) -> list[Row]:
@@ -158,3 +158,23 @@ def within(rows: Iterable[Row], entity: Entity, field: Field, low: Any, high: An
     role = field.column.role
     found = [row for row in rows if low <= moment(value_of(row, field), role) <= high]
     return sorted(found, key=lambda row: (value_of(row, field), key_value(row, entity)))
+
+
+def members(cell: Json) -> list[str]:
+    """The texts in a list that a cell holds, however it is written."""
+    if not isinstance(cell, str):
+        return []
+    try:
+        found = json.loads(cell)
+    except ValueError:
+        try:
+            found = ast.literal_eval(cell)
+        except (ValueError, SyntaxError):
+            return []
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def number_in(text: Json) -> float | None:
+    """The number that a person reads in a short text: `1,234 ft` is 1234."""
+    match = re.fullmatch(r"\D{0,3}(-?\d[\d,]*(?:\.\d+)?)\s*\D{0,10}", text) if isinstance(text, str) else None
+    return float(match[1].replace(",", "")) if match else None

@@ -15,13 +15,19 @@ class ReviewLedger(Ledger):
     """
 
     def __init__(
-        self, *, items: Collection[Json], barred: Collection[Json], fit: Collection[Json], holders: Collection[Json] | None,
+        self,
+        *,
+        items: Collection[Json],
+        barred: Collection[Json],
+        fit: Collection[Json],
+        holders: Collection[Json] | None,
         names: dict[str, str],
     ) -> None:
         super().__init__()
         self.items, self.barred, self.fit, self.holders, self.names = items, barred, fit, holders, names
 
     def submit(self, item: Json, holder: Json) -> dict[str, Json]:
+        """Ask for an item."""
         if item not in self.items:
             raise Refusal("not_found")
         if self.holders is not None and holder not in self.holders:
@@ -36,6 +42,7 @@ class ReviewLedger(Ledger):
         return {self.names["request"]: made, "status": "pending"}
 
     def approve(self, request: str) -> dict[str, Json]:
+        """Grant a request."""
         found = need(self.records.get(request))
         need_status(found, "pending", code="not_pending")
         if found["item"] not in self.fit:
@@ -44,6 +51,7 @@ class ReviewLedger(Ledger):
         return {self.names["request"]: request, "status": "approved"}
 
     def appeal(self, request: str) -> dict[str, Json]:
+        """Bring a rejected request up again."""
         found = need(self.records.get(request))
         need_status(found, "rejected", code="not_rejected")
         if found["appeals"] >= 1:
@@ -52,9 +60,16 @@ class ReviewLedger(Ledger):
         return {self.names["request"]: request, "status": "pending"}
 
     def show(self, request: str) -> dict[str, Json]:
+        """One request."""
         found = need(self.records.get(request))
-        return {self.names["request"]: request, self.names["item"]: found["item"], self.names["holder"]: found["holder"],
-                "appeals": found["appeals"], "status": found["status"]}
+        return {
+            self.names["request"]: request,
+            self.names["item"]: found["item"],
+            self.names["holder"]: found["holder"],
+            "appeals": found["appeals"],
+            "status": found["status"],
+        }
 
     def count(self, status: str) -> dict[str, Json]:
+        """How many requests are in a state."""
         return {"status": status, "count": sum(r["status"] == status for r in self.records.values())}

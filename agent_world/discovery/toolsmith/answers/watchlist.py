@@ -15,13 +15,19 @@ class WatchlistLedger(Ledger):
     """
 
     def __init__(
-        self, *, kinds: Mapping[Json, Json], labels: Mapping[Json, Json], holders: Collection[Json] | None, limit: int,
+        self,
+        *,
+        kinds: Mapping[Json, Json],
+        labels: Mapping[Json, Json],
+        holders: Collection[Json] | None,
+        limit: int,
         names: Mapping[str, str],
     ) -> None:
         super().__init__()
         self.kinds, self.labels, self.holders, self.limit, self.names = kinds, labels, holders, limit, names
 
     def create(self, holder: Json, kind: Json = None) -> dict[str, Json]:
+        """Start an empty list."""
         if self.holders is not None and holder not in self.holders:
             raise Refusal("not_found")
         made = self.mint("LS")
@@ -29,6 +35,7 @@ class WatchlistLedger(Ledger):
         return {self.names["list"]: made}
 
     def add(self, name: str, item: Json) -> dict[str, Json]:
+        """Put an item at the end of a list."""
         found = need(self.records.get(name))
         if item not in self.kinds:
             raise Refusal("not_found")
@@ -42,6 +49,7 @@ class WatchlistLedger(Ledger):
         return {self.names["list"]: name, "rank": len(found["items"])}
 
     def move(self, name: str, item: Json, rank: int) -> dict[str, Json]:
+        """Give an item another rank."""
         items = self._with(name, item)
         if rank > len(items):
             raise Refusal("no_such_rank")
@@ -50,16 +58,24 @@ class WatchlistLedger(Ledger):
         return {self.names["list"]: name, "rank": rank}
 
     def remove(self, name: str, item: Json) -> dict[str, Json]:
+        """Take an item off a list."""
         items = self._with(name, item)
         items.remove(item)
         return {self.names["list"]: name, "size": len(items)}
 
     def show(self, name: str, page: int = 1) -> dict[str, Json]:
+        """One page of a list."""
         found = need(self.records.get(name))
-        items = [{"rank": place, self.names["item"]: item, self.names["label"]: self.labels[item]}
-                 for place, item in enumerate(found["items"], 1)]
-        return {"items": items[(page - 1) * 5 : page * 5], "total": len(items), "page": page,
-                "pages": max(1, -(-len(items) // 5))}
+        items = [
+            {"rank": place, self.names["item"]: item, self.names["label"]: self.labels[item]}
+            for place, item in enumerate(found["items"], 1)
+        ]
+        return {
+            "items": items[(page - 1) * 5 : page * 5],
+            "total": len(items),
+            "page": page,
+            "pages": max(1, -(-len(items) // 5)),
+        }
 
     def _with(self, name: str, item: Json) -> list[Json]:
         found = need(self.records.get(name))

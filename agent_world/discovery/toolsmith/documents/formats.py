@@ -132,9 +132,15 @@ def _entries(text: str) -> list[dict]:
 '''
 
 READERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "json": (("json",), JSON_READ), "csv": (("csv", "io"), CSV_READ), "yaml": (("json", "re"), YAML_READ),
-    "sql": (("sqlite3",), SQL_READ), "tex": (("re",), TEX_READ), "html": ((), HTML_READ),
+    "json": (("json",), JSON_READ),
+    "csv": (("csv", "io"), CSV_READ),
+    "yaml": (("json", "re"), YAML_READ),
+    "sql": (("sqlite3",), SQL_READ),
+    "tex": (("re",), TEX_READ),
+    "html": ((), HTML_READ),
 }
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "json": (("json",), JSON_WRITE), "csv": (("csv", "io"), CSV_WRITE), "yaml": (("json",), YAML_WRITE),
+    "json": (("json",), JSON_WRITE),
+    "csv": (("csv", "io"), CSV_WRITE),
+    "yaml": (("json",), YAML_WRITE),
 }

@@ -20,7 +20,7 @@ HTML = '''
 from html.parser import HTMLParser
 
 DOCUMENT = "$path"
-BLOCKS = {"p", "dt", "dd", "dl", "li", "ul", "ol", "br", "pre", "tr", "td", "th", "table", "div", "h1", "h2", "h4", "hr"}
+BLOCKS = set("p dt dd dl li ul ol br pre tr td th table div h1 h2 h4 hr".split())
 
 
 class _Sections(HTMLParser):
@@ -98,21 +98,54 @@ def _reader(view: View, document: Document, text: str, name: str, title: str, rn
     if len(titles) < 2:
         return None
     titles = titles[:_MOST]
-    source = render(HTML if document.format == "html" else MARKDOWN, tool=name, path=document.path, title=title,
-                    shown=str(answers.SHOWN))
+    source = render(
+        HTML if document.format == "html" else MARKDOWN,
+        tool=name,
+        path=document.path,
+        title=title,
+        shown=str(answers.SHOWN),
+    )
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="document_read", tables=(),
-        what=f"Read one section of {title}.", documents=[document.path], source=source, said=["what does it say", "look into"],
-        params=[Param(name="section", kind="string", words="title of the section", enum=tuple(titles),
-                      meaning=Meaning(kind="filter"))],
-        result=Result(fields=(
-            Out(name="section", kind="string", words="title of the section", meaning=Meaning(kind="filter")),
-            Out(name="words", kind="integer", words="how many words it has", minimum=0, meaning=Meaning(kind="count")),
-            Out(name="text", kind="string", words=f"its first {answers.SHOWN} letters", meaning=Meaning(kind="text")))))
+        environment=view.database.database_id,
+        name=name,
+        pattern="document_read",
+        tables=(),
+        what=f"Read one section of {title}.",
+        documents=[document.path],
+        source=source,
+        said=["what does it say", "look into"],
+        params=[
+            Param(
+                name="section",
+                kind="string",
+                words="title of the section",
+                enum=tuple(titles),
+                meaning=Meaning(kind="filter"),
+            )
+        ],
+        result=Result(
+            fields=(
+                Out(name="section", kind="string", words="title of the section", meaning=Meaning(kind="filter")),
+                Out(
+                    name="words",
+                    kind="integer",
+                    words="how many words it has",
+                    minimum=0,
+                    meaning=Meaning(kind="count"),
+                ),
+                Out(
+                    name="text", kind="string", words=f"its first {answers.SHOWN} letters", meaning=Meaning(kind="text")
+                ),
+            )
+        ),
+    )
     sheet = TestSheet(name)
     longest = max(titles, key=lambda known: len(sections[known]))
-    cases = [("reads the first section", "typical", titles[0]), ("cuts a long section", "edge", longest),
-             ("reads the last section", "edge", titles[-1])]
+    cases = [
+        ("reads the first section", "typical", titles[0]),
+        ("cuts a long section", "edge", longest),
+        ("reads the last section", "edge", titles[-1]),
+    ]
     cases += [("reads another section", "typical", known) for known in rng.sample(titles, min(2, len(titles)))]
     for said, kind, known in cases:
         sheet.gives(said, kind, {"section": known}, answers.section(sections, known))

@@ -1,4 +1,4 @@
-"""Sheets: small tables kept as a document, looked up by a column that tells entries apart and corrected where the format allows."""
+"""Sheets: small tables kept as a document, looked up by one column and corrected where the format allows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_world.discovery.toolsmith.view import View
 from agent_world.discovery.toolsmith.words import ascii_words, listed, snake
 from agent_world.discovery.toolsmith.workflows.flow import render
 from agent_world.discovery.toolsmith.workflows.scenarios import Scenarios
-from agent_world.discovery.words import singular
+from agent_world.discovery.words import plural, singular
 from agent_world.environments.model import Document, Json, Meaning
 
 Entries = Sequence[Mapping[str, Json]]
@@ -74,7 +74,7 @@ def sheet_drafts(view: View, document: Document, data: bytes, rng: Random) -> li
         return []
     noun = _noun(document)
     key = _key(entries)
-    name, title = f"read_{noun}_sheet", f"the sheet {document.title}"
+    name, title = f"read_{noun}_sheet", f"the sheet of {plural(noun.replace('_', ' '))}"
     correct = f"correct_{noun}_sheet"
     fields = _text_fields(entries, key)
     scenarios = Scenarios(lambda: _ledger(entries, key, name, correct))
@@ -88,18 +88,37 @@ def sheet_drafts(view: View, document: Document, data: bytes, rng: Random) -> li
 
 
 def _reader(
-    view: View, document: Document, entries: Entries, key: str, name: str, title: str, names: dict[str, str],
-    scenarios: Scenarios, rng: Random,
+    view: View,
+    document: Document,
+    entries: Entries,
+    key: str,
+    name: str,
+    title: str,
+    names: dict[str, str],
+    scenarios: Scenarios,
+    rng: Random,
 ) -> Draft:
     outs = [_out(view, entries, column) for column in entries[0]]
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="document_read", tables=(), documents=[document.path],
-        what=f"Look one entry up in {title}, by {_say(key)}.", params=[_key_param(view, entries, key)],
-        result=Result(fields=tuple(outs)), refusals=[f"a {_say(key)} that is not in it (not_found)"],
-        source=render(READ, tool=name, **names).lstrip("\n"), said=["according to the sheet", "listed"])
+        environment=view.database.database_id,
+        name=name,
+        pattern="document_read",
+        tables=(),
+        documents=[document.path],
+        what=f"Look one entry up in {title}, by {_say(key)}.",
+        params=[_key_param(view, entries, key)],
+        result=Result(fields=tuple(outs)),
+        refusals=[f"a {_say(key)} that is not in it (not_found)"],
+        source=render(READ, tool=name, **names).lstrip("\n"),
+        said=["according to the sheet", "listed"],
+    )
     rows = list(entries)
-    for said, kind, row in [("reads an entry", "typical", rng.choice(rows)), ("reads another entry", "typical", rng.choice(rows)),
-                            ("reads the first", "edge", rows[0]), ("reads the last", "edge", rows[-1])]:
+    for said, kind, row in [
+        ("reads an entry", "typical", rng.choice(rows)),
+        ("reads another entry", "typical", rng.choice(rows)),
+        ("reads the first", "edge", rows[0]),
+        ("reads the last", "edge", rows[-1]),
+    ]:
         scenarios.add(name, said, kind, (name, {key: row[key]}))
     for row in [row for row in rows if None in row.values()][:1]:
         scenarios.add(name, "keeps empty cells as null", "edge", (name, {key: row[key]}))
@@ -111,38 +130,69 @@ def _reader(
 
 
 def _corrector(
-    view: View, document: Document, entries: Entries, key: str, name: str, title: str, names: dict[str, str],
-    fields: Sequence[str], scenarios: Scenarios, reader: str, rng: Random,
+    view: View,
+    document: Document,
+    entries: Entries,
+    key: str,
+    name: str,
+    title: str,
+    names: dict[str, str],
+    fields: Sequence[str],
+    scenarios: Scenarios,
+    reader: str,
+    rng: Random,
 ) -> Draft:
     entry, other = rng.sample(list(entries), 2)
     field = fields[0]
     words = f"which field to set ({listed((_say(known) for known in fields), 'or')})"
     plain = Meaning(kind="value")
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="document_update", writes=True, tables=(),
-        what=f"Correct one field of one entry in {title}.", documents=[document.path],
-        params=[_key_param(view, entries, key),
-                Param(name="field", kind="string", words=words, enum=tuple(fields), meaning=Meaning(kind="filter")),
-                Param(name="value", kind="string", words="what it has to say", meaning=Meaning(kind="text"))],
-        result=Result(fields=(
-            _out(view, entries, key), Out(name="field", kind="string", words="field that was set", meaning=plain),
-            Out(name="old", kind="string", words="what it said before", nullable=True, meaning=plain),
-            Out(name="new", kind="string", words="what it says now", meaning=plain))),
+        environment=view.database.database_id,
+        name=name,
+        pattern="document_update",
+        writes=True,
+        tables=(),
+        what=f"Correct one field of one entry in {title}.",
+        documents=[document.path],
+        params=[
+            _key_param(view, entries, key),
+            Param(name="field", kind="string", words=words, enum=tuple(fields), meaning=Meaning(kind="filter")),
+            Param(name="value", kind="string", words="what it has to say", meaning=Meaning(kind="text")),
+        ],
+        result=Result(
+            fields=(
+                _out(view, entries, key),
+                Out(name="field", kind="string", words="field that was set", meaning=plain),
+                Out(name="old", kind="string", words="what it said before", nullable=True, meaning=plain),
+                Out(name="new", kind="string", words="what it says now", meaning=plain),
+            )
+        ),
         refusals=[f"a {_say(key)} that is not in it (not_found)", "what it says already (unchanged)"],
-        source=render(CORRECT, tool=name, **names).lstrip("\n"), said=["fix", "change", "set right"])
+        source=render(CORRECT, tool=name, **names).lstrip("\n"),
+        said=["fix", "change", "set right"],
+    )
 
     def correct(row: Mapping[str, Json], value: str, which: str = field) -> tuple[str, dict[str, Json]]:
         return name, {key: row[key], "field": which, "value": value}
 
     scenarios.add(name, "sets a field", "typical", correct(entry, "unknown"))
     scenarios.add(name, "shows in the sheet", "effect", correct(entry, "to be checked"), (reader, {key: entry[key]}))
-    scenarios.add(name, "leaves other entries alone", "effect", correct(entry, "to be checked"), (reader, {key: other[key]}))
-    scenarios.add(name, "keeps letters and signs", "edge", correct(other, "Zoë's “5 & 6”: 100 %, #1", fields[-1]),
-                  (reader, {key: other[key]}))
+    scenarios.add(
+        name, "leaves other entries alone", "effect", correct(entry, "to be checked"), (reader, {key: other[key]})
+    )
+    scenarios.add(
+        name,
+        "keeps letters and signs",
+        "edge",
+        correct(other, "Zoë's “5 & 6”: 100 %, #1", fields[-1]),
+        (reader, {key: other[key]}),
+    )
     scenarios.add(name, "sets it twice", "edge", correct(entry, "one"), correct(entry, "two"))
     scenarios.add(name, "refuses what it says already", "refusal", *[correct(entry, "unknown")] * 2)
     scenarios.add(name, "refuses what is not in it", "refusal", correct({key: _missing(entries, key)}, "unknown"))
-    scenarios.invalid(name, "refuses a field it does not have", {key: entry[key], "field": "colour_of_hair", "value": "red"})
+    scenarios.invalid(
+        name, "refuses a field it does not have", {key: entry[key], "field": "colour_of_hair", "value": "red"}
+    )
     return Draft(tool=tool, tests=tuple(scenarios.tests[name]), about=document.path)
 
 
@@ -172,18 +222,30 @@ def _key(entries: Entries) -> str | None:
 def _names(document: Document, entries: Entries, key: str, title: str) -> dict[str, str]:
     modules, reader = READERS[document.format]
     more, writer = WRITERS.get(document.format, ((), ""))
-    lines = "\n".join([*(f"import {module}" for module in sorted({*modules, *more})),
-                       *(["from html.parser import HTMLParser"] if document.format == "html" else [])])
+    lines = "\n".join(
+        [
+            *(f"import {module}" for module in sorted({*modules, *more})),
+            *(["from html.parser import HTMLParser"] if document.format == "html" else []),
+        ]
+    )
     return {
-        "path": document.path, "key": key, "key_words": _say(key), "title": title, "entries": reader.strip("\n"),
+        "path": document.path,
+        "key": key,
+        "key_words": _say(key),
+        "title": title,
+        "entries": reader.strip("\n"),
         "hint": {"string": "str", "integer": "int", "number": "float"}[_kind(entries, key)[0]],
-        "modules": f"{lines}\n" if lines else "", "writer": writer.strip("\n"),
+        "modules": f"{lines}\n" if lines else "",
+        "writer": writer.strip("\n"),
     }
 
 
 def _ledger(entries: Entries, key: str, read: str, correct: str) -> SheetLedger:
     kept = SheetLedger([dict(entry) for entry in entries], key)
-    kept.operations = {read: lambda **a: kept.read(a[key]), correct: lambda **a: kept.correct(a[key], a["field"], a["value"])}
+    kept.operations = {
+        read: lambda **a: kept.read(a[key]),
+        correct: lambda **a: kept.correct(a[key], a["field"], a["value"]),
+    }
     return kept
 
 
@@ -203,8 +265,9 @@ def _out(view: View, entries: Entries, column: str) -> Out:
 
 
 def _key_param(view: View, entries: Entries, key: str) -> Param:
-    return Param(name=key, kind=_kind(entries, key)[0], words=f"{_say(key)} of the entry",
-                 meaning=_meaning(view, entries, key))
+    return Param(
+        name=key, kind=_kind(entries, key)[0], words=f"{_say(key)} of the entry", meaning=_meaning(view, entries, key)
+    )
 
 
 def _meaning(view: View, entries: Entries, column: str) -> Meaning:

@@ -49,13 +49,18 @@ def partners(view: View, middle: Entity, near: Link, far: Link, rng: Random) -> 
     fields = [_across(middle, far, column) for column in columns]
     own = [own_field(middle, c) for c in middle.with_roles("measure", "money", "category", "year")][:1]
     name = snake(f"list {far.parent.many} of {near.parent.one}")
-    return _listing(view, middle, near, [*fields, *own], fields[-1] if far.parent.label else None, name,
-                    far.parent.many, rng)
+    return _listing(
+        view, middle, near, [*fields, *own], fields[-1] if far.parent.label else None, name, far.parent.many, rng
+    )
 
 
 def is_linking(entity: Entity) -> bool:
     """Whether a table is there to tie two others together."""
-    return len({link.parent.name for link in entity.links}) == 2 and entity.label is None and len(entity.table.columns) <= 5
+    return (
+        len({link.parent.name for link in entity.links}) == 2
+        and entity.label is None
+        and len(entity.table.columns) <= 5
+    )
 
 
 def _across(middle: Entity, far: Link, column: Column) -> Field:
@@ -72,23 +77,40 @@ def _listing(
     prefix = f"{quoted(child.name)}." if links else ""
     order = [f"fold({column_of(label, links)})"] if label else []
     query = Query(
-        entity=child, shown=select(fields, links), links=links,
-        where=[f"{prefix}{quoted(link.column.name)} = :{param.name}"], order=[*order, *key_order(child, links)],
+        entity=child,
+        shown=select(fields, links),
+        links=links,
+        where=[f"{prefix}{quoted(link.column.name)} = :{param.name}"],
+        order=[*order, *key_order(child, links)],
     )
     helper, shown = shape_helper(fields)
     params = [param, page_param()]
-    body = (refuse_unknown(parent, param.name, f"search the {parent.many} for the right one.")
-            + f"rows = {fetch(query, {param.name: param.name}, 'fetchall')}\n"
-            f"return paged([{shown} for row in rows], page, PAGE_SIZE)")
+    body = (
+        refuse_unknown(parent, param.name, f"search the {parent.many} for the right one.")
+        + f"rows = {fetch(query, {param.name: param.name}, 'fetchall')}\n"
+        f"return paged([{shown} for row in rows], page, PAGE_SIZE)"
+    )
     role = f" (as {link.column.words})" if link.column.words not in {parent.one, parent.key.words} else ""
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="children",
+        environment=view.database.database_id,
+        name=name,
+        pattern="children",
         what=f"List the {many} of one {parent.one}{role}, in order of {(label or fields[0]).words}.",
-        params=params, result=Result(fields=tuple(out_of(field) for field in fields), listing=child.name),
-        source=function(name, f"{many.capitalize()} that belong to {article(parent.one)}.", params, body,
-                        imports=["Refused", "paged"], constants="PAGE_SIZE = 5", helpers=helper),
+        params=params,
+        result=Result(fields=tuple(out_of(field) for field in fields), listing=child.name),
+        source=function(
+            name,
+            f"{many.capitalize()} that belong to {article(parent.one)}.",
+            params,
+            body,
+            imports=["Refused", "paged"],
+            constants="PAGE_SIZE = 5",
+            helpers=helper,
+        ),
         tables=[child.name, parent.name, *(other.parent.name for other in links)],
-        refusals=[f"an unknown {param.words} (not_found)"], said=["belonging to", "how many", "which"],
+        refusals=[f"an unknown {param.words} (not_found)"],
+        said=["belonging to", "how many", "which"],
+        nouns=[many, parent.one],
     )
     sheet = TestSheet(name)
     known = child.values(link.column)
@@ -110,5 +132,5 @@ def _listing(
         gives("gives an empty page where there are none", "edge", rng.choice(childless))
     sheet.refuses(f"refuses an unknown {parent.one}", {param.name: unknown_key(parent)}, "not_found")
     sheet.refuses("refuses page 0", {param.name: known[0], "page": 0})
-    worth = 0.8 + 0.25 * bool(parent.label) + 0.25 * bool(label) - 0.2 * (link.key.origin == "guessed")
+    worth = 0.7 + 0.4 * bool(parent.label) + 0.4 * bool(label) - 0.2 * (link.key.origin == "guessed")
     return Draft(tool=tool, tests=tuple(sheet.tests), about=child.name, worth=worth)

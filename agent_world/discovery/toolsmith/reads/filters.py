@@ -11,7 +11,7 @@ from agent_world.discovery.toolsmith.contract import Param, in_unit, kind_of
 from agent_world.discovery.toolsmith.fields import enum_values
 from agent_world.discovery.toolsmith.source import column_of
 from agent_world.discovery.toolsmith.view import Entity, Field, Link, Row
-from agent_world.discovery.toolsmith.words import listed, snake
+from agent_world.discovery.toolsmith.words import listed, mark, snake
 from agent_world.environments.model import Json, Meaning
 
 
@@ -22,6 +22,11 @@ class Filter:
     field: Field
     how: Literal["equals", "at_least"]
     param: Param
+
+    @property
+    def said(self) -> str:
+        """What it narrows by."""
+        return self.field.words if self.how == "equals" else f"least {self.field.words}"
 
     def sql(self, links: Sequence[Link]) -> str:
         """The condition in SQL; one that the caller did not set holds for all rows."""
@@ -47,14 +52,19 @@ def equals(entity: Entity, field: Field, *, required: bool = False) -> Filter:
     else:
         meaning = entity.meaning(field.column, None if entity.link(field.column.name) else "filter")
     values = enum_values(entity, field)
-    words = f"only {entity.many} with this {field.words}"
+    if field.column.role == "flag":
+        words = f"true: only {entity.many} marked {mark(field.column.name)}; false: only the others"
+    else:
+        words = f"only {entity.many} with this {field.words}"
     if not values and kind_of(field.column) == "string":
         shown = sorted({str(v) for row in entity.rows if (v := answers.value_of(row, field)) is not None}, key=len)
         words += f", such as {listed(sorted(shown[:3]), 'or')}"
     return Filter(
-        field=field, how="equals",
-        param=Param(name=field.name, kind=kind_of(field.column), words=words, meaning=meaning, required=required,
-                    enum=values),
+        field=field,
+        how="equals",
+        param=Param(
+            name=field.name, kind=kind_of(field.column), words=words, meaning=meaning, required=required, enum=values
+        ),
     )
 
 
@@ -62,12 +72,21 @@ def at_least(entity: Entity, field: Field) -> Filter:
     """A filter by a lower bound of `field`."""
     year = field.column.role == "year"
     name = snake(f"since {field.name}" if year else f"min {field.name}")
-    words = f"only {entity.many} of this {field.words} or later" if year else (
-        f"only {entity.many} whose {in_unit(field.column, field.words)} is at least this")
+    words = (
+        f"only {entity.many} of this {field.words} or later"
+        if year
+        else (f"only {entity.many} with a {in_unit(field.column, field.words)} of at least this")
+    )
     return Filter(
-        field=field, how="at_least",
-        param=Param(name=name, kind=kind_of(field.column), words=words, required=False,
-                    meaning=Meaning(kind="threshold", table=entity.name, column=field.column.name)),
+        field=field,
+        how="at_least",
+        param=Param(
+            name=name,
+            kind=kind_of(field.column),
+            words=words,
+            required=False,
+            meaning=Meaning(kind="threshold", table=entity.name, column=field.column.name),
+        ),
     )
 
 

@@ -36,22 +36,41 @@ def filtered(view: View, entity: Entity, rng: Random) -> Draft | None:
     fields = item_fields(entity, [f.field for f in chosen])
     links = links_of([*fields, *(f.field for f in chosen)])
     order = [f"fold({column_of(label, links)})"] if label else []
-    query = Query(entity=entity, shown=select(fields, links), links=links, where=[f.sql(links) for f in chosen],
-                  order=[*order, *key_order(entity, links)])
+    query = Query(
+        entity=entity,
+        shown=select(fields, links),
+        links=links,
+        where=[f.sql(links) for f in chosen],
+        order=[*order, *key_order(entity, links)],
+    )
     helper, shown = shape_helper(fields)
     params = [*(f.param for f in chosen), page_param()]
-    body = (f"rows = {fetch(query, conditions.bindings(chosen), 'fetchall')}\n"
-            f"return paged([{shown} for row in rows], page, PAGE_SIZE)")
+    body = (
+        f"rows = {fetch(query, conditions.bindings(chosen), 'fetchall')}\n"
+        f"return paged([{shown} for row in rows], page, PAGE_SIZE)"
+    )
     name = snake(f"list {entity.many}")
-    said = listed(f.field.words for f in chosen)
+    said = listed(f.said for f in chosen)
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="filter",
+        environment=view.database.database_id,
+        name=name,
+        pattern="filter",
         what=f"List {entity.many} by {said}; leave a filter out to take all of them. In order of "
-             f"{label.words if label else fields[0].words}.",
-        params=params, result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
-        source=function(name, f"{entity.many.capitalize()} that pass both filters; a filter left out is open.", params, body,
-                        imports=["paged"], constants="PAGE_SIZE = 5", helpers=helper),
-        tables=[entity.name, *(link.parent.name for link in links)], said=["show", "which", "browse"],
+        f"{label.words if label else fields[0].words}.",
+        params=params,
+        result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
+        source=function(
+            name,
+            f"{entity.many.capitalize()} that pass both filters; a filter left out is open.",
+            params,
+            body,
+            imports=["paged"],
+            constants="PAGE_SIZE = 5",
+            helpers=helper,
+        ),
+        tables=[entity.name, *(link.parent.name for link in links)],
+        said=["show", "which", "browse"],
+        nouns=[entity.one, *(f.field.words for f in chosen)],
     )
     sheet = TestSheet(name)
 
@@ -91,33 +110,55 @@ def ranked(view: View, entity: Entity, measure: Field, rng: Random) -> Draft | N
     links = links_of([*fields, *(f.field for f in chosen)])
     column = column_of(measure, links)
     query = Query(
-        entity=entity, shown=select(fields, links), links=links,
+        entity=entity,
+        shown=select(fields, links),
+        links=links,
         where=[f"{column} IS NOT NULL", *(f.sql(links) for f in chosen)],
         order=[f"CASE :order WHEN 'highest' THEN -{column} ELSE {column} END", *key_order(entity, links)],
     )
     helper, shown = shape_helper(fields)
-    order = Param(name="order", kind="string", words="highest: the largest first; lowest: the smallest first",
-                  meaning=Meaning(kind="order"), required=False, default="highest", enum=_ORDERS)
+    order = Param(
+        name="order",
+        kind="string",
+        words="highest: the largest first; lowest: the smallest first",
+        meaning=Meaning(kind="order"),
+        required=False,
+        default="highest",
+        enum=_ORDERS,
+    )
     params = [order, *(f.param for f in chosen), page_param()]
     bound = {"order": "order", **conditions.bindings(chosen)}
     body = f"rows = {fetch(query, bound, 'fetchall')}\nreturn paged([{shown} for row in rows], page, PAGE_SIZE)"
     name = snake(f"rank {entity.many} by {measure.name}")
     quantity = in_unit(measure.column, measure.words)
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="rank",
+        environment=view.database.database_id,
+        name=name,
+        pattern="rank",
         what=f"Rank {entity.many} by {quantity}, highest or lowest first"
-             + (f", all of them or one {chosen[0].field.words} only" if chosen else "")
-             + f". {entity.many.capitalize()} without {measure.words} are left out; ties are in order of {fields[0].words}.",
-        params=params, result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
-        source=function(name, f"{entity.many.capitalize()} in order of {measure.words}.", params, body, imports=["paged"],
-                        constants="PAGE_SIZE = 5", helpers=helper),
-        tables=[entity.name, *(link.parent.name for link in links)], said=["most", "least", "top"],
+        + (f", all of them or one {chosen[0].field.words} only" if chosen else "")
+        + f". {entity.many.capitalize()} without {measure.words} are left out; ties are in order of {fields[0].words}.",
+        params=params,
+        result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
+        source=function(
+            name,
+            f"{entity.many.capitalize()} in order of {measure.words}.",
+            params,
+            body,
+            imports=["paged"],
+            constants="PAGE_SIZE = 5",
+            helpers=helper,
+        ),
+        tables=[entity.name, *(link.parent.name for link in links)],
+        said=["most", "least", "top"],
+        nouns=[entity.one, measure.words],
     )
     sheet = TestSheet(name)
 
     def gives(said: str, kind: str, arguments: dict[str, Json], page: int = 1) -> None:
-        known = answers.ranked(conditions.rows_with(entity, chosen, arguments), entity, measure,
-                               str(arguments.get("order", "highest")))
+        known = answers.ranked(
+            conditions.rows_with(entity, chosen, arguments), entity, measure, str(arguments.get("order", "highest"))
+        )
         items = [answers.shown(row, fields) for row in known]
         page = page if page > 0 else max(1, -(-len(items) // answers.PAGE))
         sheet.gives(said, kind, arguments | ({"page": page} if page > 1 else {}), answers.paged(items, page))
@@ -127,7 +168,9 @@ def ranked(view: View, entity: Entity, measure: Field, rng: Random) -> Draft | N
     gives("goes on to the second page", "edge", {}, page=2)
     gives("keeps ties in order on the last page", "edge", {"order": "highest"}, page=0)
     if chosen:
-        value = conditions.value_in(rng.choice([r for r in rows if conditions.value_in(r, chosen[0]) is not None]), chosen[0])
+        value = conditions.value_in(
+            rng.choice([r for r in rows if conditions.value_in(r, chosen[0]) is not None]), chosen[0]
+        )
         gives("ranks within the filter", "typical", {chosen[0].param.name: value, "order": "lowest"})
     sheet.refuses("refuses an unknown order", {"order": "middle"})
     return Draft(tool=tool, tests=tuple(sheet.tests), about=entity.name)
@@ -148,25 +191,48 @@ def between(view: View, entity: Entity, when: Field, rng: Random) -> Draft | Non
     said = when.words if form is None else f"{when.words}, as {form[1]}"
     names = ("earliest", "latest")
     bounds = [
-        Param(name=name, kind=kind_of(when.column), words=f"{name} {said}, itself included",
-              meaning=Meaning(kind="threshold", table=entity.name, column=when.column.name),
-              pattern=form[0] if form else None)
+        Param(
+            name=name,
+            kind=kind_of(when.column),
+            words=f"{name} {said}, itself included",
+            meaning=Meaning(kind="threshold", table=entity.name, column=when.column.name),
+            pattern=form[0] if form else None,
+        )
         for name in names
     ]
-    query = Query(entity=entity, shown=select(fields, links), links=links,
-                  where=[f"{compared} BETWEEN :earliest AND :latest"], order=[column, *key_order(entity, links)])
+    query = Query(
+        entity=entity,
+        shown=select(fields, links),
+        links=links,
+        where=[f"{compared} BETWEEN :earliest AND :latest"],
+        order=[column, *key_order(entity, links)],
+    )
     helper, shown = shape_helper(fields)
     params = [*bounds, page_param()]
-    body = (f"rows = {fetch(query, {name: name for name in names}, 'fetchall')}\n"
-            f"return paged([{shown} for row in rows], page, PAGE_SIZE)")
+    body = (
+        f"rows = {fetch(query, {name: name for name in names}, 'fetchall')}\n"
+        f"return paged([{shown} for row in rows], page, PAGE_SIZE)"
+    )
     name = snake(f"list {entity.many} by {when.name}")
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="between",
+        environment=view.database.database_id,
+        name=name,
+        pattern="between",
         what=f"List {entity.many} whose {when.words} lies between two bounds, both included, the earliest first.",
-        params=params, result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
-        source=function(name, f"{entity.many.capitalize()} from `earliest` to `latest` by {when.words}.", params, body,
-                        imports=["paged"], constants="PAGE_SIZE = 5", helpers=helper),
-        tables=[entity.name, *(link.parent.name for link in links)], said=["from when to when", "during", "in the time of"],
+        params=params,
+        result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
+        source=function(
+            name,
+            f"{entity.many.capitalize()} from `earliest` to `latest` by {when.words}.",
+            params,
+            body,
+            imports=["paged"],
+            constants="PAGE_SIZE = 5",
+            helpers=helper,
+        ),
+        tables=[entity.name, *(link.parent.name for link in links)],
+        said=["from when to when", "during", "in the time of"],
+        nouns=[entity.one, when.words],
     )
     sheet = TestSheet(name)
     order = sorted({answers.moment(answers.value_of(row, when), role) for row in rows})

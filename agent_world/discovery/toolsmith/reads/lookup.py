@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from agent_world.discovery.toolsmith.answers import reads as answers
@@ -38,11 +39,14 @@ def key_param(entity: Entity, name: str | None = None, words: str | None = None)
 def unknown_key(entity: Entity) -> Json:
     """A key of the right type that no row has."""
     assert entity.key is not None
-    taken = set(entity.values(entity.key))
-    if entity.key.type == "text":
-        longest = max(taken, key=lambda value: (len(value), value))
-        return f"{longest}-0"
-    return int(max(taken)) + 1
+    return unlike(entity.values(entity.key), entity.key.type)
+
+
+def unlike(values: Sequence[Json], type_: str) -> Json:
+    """A value of the same type as `values` that is none of them."""
+    if type_ == "text":
+        return f"{max(values, key=lambda value: (len(value), value))}-0"
+    return int(max(values)) + 1
 
 
 def get(view: View, entity: Entity, rng: Random) -> Draft | None:
@@ -55,7 +59,9 @@ def get(view: View, entity: Entity, rng: Random) -> Draft | None:
     links = links_of(fields)
     prefix = f"{quoted(entity.name)}." if links else ""
     query = Query(
-        entity=entity, shown=select(fields, links), links=links,
+        entity=entity,
+        shown=select(fields, links),
+        links=links,
         where=[f"{prefix}{quoted(entity.key.name)} = :{param.name}"],
     )
     helper, shown = shape_helper(fields)
@@ -67,13 +73,19 @@ def get(view: View, entity: Entity, rng: Random) -> Draft | None:
         f"return {shown}"
     )
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="get",
-        what=f"All facts about one {entity.one}.", params=[param],
+        environment=view.database.database_id,
+        name=name,
+        pattern="get",
+        what=f"All facts about one {entity.one}.",
+        params=[param],
         result=Result(fields=tuple(out_of(field) for field in fields)),
-        source=function(name, f"One {entity.one} by its {param.words}.", [param], body, imports=["Refused"],
-                        helpers=helper),
+        source=function(
+            name, f"One {entity.one} by its {param.words}.", [param], body, imports=["Refused"], helpers=helper
+        ),
         tables=[entity.name, *(link.parent.name for link in links)],
-        refusals=[f"an unknown {param.words} (not_found)"], said=["details", "look up", "show"],
+        refusals=[f"an unknown {param.words} (not_found)"],
+        said=["details", "look up", "show"],
+        nouns=[entity.one, *(field.words for field in fields)],
     )
     sheet = TestSheet(name)
     typical, other = rng.sample(entity.rows, 2) if len(entity.rows) > 1 else (entity.rows[0],) * 2
@@ -101,10 +113,16 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
     fields = item_fields(entity)
     links = links_of(fields)
     column = column_of(label, links)
-    param = Param(name=label.name, kind="string", words=f"{label.words} of the {entity.one}, or a part of it",
-                  meaning=entity.meaning(entity.label, "label"))
+    param = Param(
+        name=label.name,
+        kind="string",
+        words=f"{label.words} of the {entity.one}, or a part of it",
+        meaning=entity.meaning(entity.label, "label"),
+    )
     query = Query(
-        entity=entity, shown=select(fields, links), links=links,
+        entity=entity,
+        shown=select(fields, links),
+        links=links,
         where=[f"fold({column}) LIKE fold(:pattern) ESCAPE '\\'"],
         order=[f"fold({column}) = fold(:{label.name}) DESC", f"fold({column})", *key_order(entity, links)],
     )
@@ -113,13 +131,25 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
     body = f"rows = {fetch(query, bound, 'fetchall')}\nreturn paged([{shown} for row in rows], page, PAGE_SIZE)"
     params = [param, page_param()]
     tool = make_tool(
-        environment=view.database.database_id, name=name, pattern="search",
+        environment=view.database.database_id,
+        name=name,
+        pattern="search",
         what=f"Find {entity.many} by {label.words} or a part of it; capital letters and accents do not matter, "
-             "exact hits come first.",
-        params=params, result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
-        source=function(name, f"{entity.many.capitalize()} whose {label.words} contains `{label.name}`, exact hits first.",
-                        params, body, imports=["escape_like", "paged"], constants="PAGE_SIZE = 5", helpers=helper),
-        tables=[entity.name, *(link.parent.name for link in links)], said=["look for", "look up"],
+        "exact hits come first.",
+        params=params,
+        result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
+        source=function(
+            name,
+            f"{entity.many.capitalize()} whose {label.words} contains `{label.name}`, exact hits first.",
+            params,
+            body,
+            imports=["escape_like", "paged"],
+            constants="PAGE_SIZE = 5",
+            helpers=helper,
+        ),
+        tables=[entity.name, *(link.parent.name for link in links)],
+        said=["look for", "look up"],
+        nouns=[entity.one, label.words],
     )
     sheet = TestSheet(name)
 
@@ -139,7 +169,11 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
             gives("ignores case and accents", "edge", answers.folded(text).upper())
             break
     for sign in "%_":
-        gives(f"takes {sign} as a plain character", "edge", next((t for t in labels if sign in t), f"{labels[0][:1]}{sign}"))
+        gives(
+            f"takes {sign} as a plain character",
+            "edge",
+            next((t for t in labels if sign in t), f"{labels[0][:1]}{sign}"),
+        )
     gives("gives an empty page when nothing fits", "edge", f"{rng.choice(labels)} zzq")
     sheet.refuses("refuses an empty text", {label.name: ""})
     return Draft(tool=tool, tests=tuple(sheet.tests), about=entity.name)

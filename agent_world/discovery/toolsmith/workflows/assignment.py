@@ -16,6 +16,7 @@ from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWo
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
 from agent_world.discovery.toolsmith.workflows.holders import HOLDERS, WORKERS, Holder
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
+from agent_world.discovery.toolsmith.workflows.sources import assignment as sources
 from agent_world.environments.model import Column, Meaning
 
 NAME = "assignment"
@@ -23,88 +24,6 @@ _NOUNS = ("assignment", "crew", "staff", "roster", "shift", "allocation", "team"
 _VERBS = ("assign", "allocate", "transfer", "dispatch", "roster", "delegate", "staff", "match", "route")
 _STATES = {"assigned": "in place", "suspended": "stopped for now", "released": "over"}
 _LIMIT = 3
-
-PAIR = '''
-$subject = world.db.execute(
-    "SELECT $post_kind FROM $subject_table WHERE $subject_column = ?", ($subject_key,)
-).fetchone()
-if $subject is None:
-    raise Refused("not_found", f"There is no $subject_words {$subject_key}; search the $subject_many for the right one.")
-'''
-
-ROOM = '''
-if $worker_var["$worker_kind_name"] is None or $worker_var["$worker_kind_name"] != $subject["$post_kind_name"]:
-    raise Refused("other_$kind", "The two are not of the same $kind_words; choose another $subject_words.")
-taken = world.db.execute(
-    "SELECT count(*) FROM $records WHERE $subject_key = ? AND status <> 'released'", ($subject_key,)
-).fetchone()[0]
-if taken >= MOST:
-    raise Refused("full", f"It has {taken} already, which is the most; choose another $subject_words.")
-'''
-
-ASSIGN = '''
-from toolkit import Refused
-
-MOST = $limit
-
-
-def $tool(world, *, $holder: $holder_hint, $subject_key: $subject_hint) -> dict:
-    """Tie $a_worker to $a_subject of the same $kind_words."""
-    ${pair}
-    $worker_var = world.db.execute(
-        "SELECT $worker_kind FROM $worker_table WHERE $worker_column = ?", ($holder,)
-    ).fetchone()
-    if $worker_var is None:
-        raise Refused("not_found", f"There is no $holder_words {$holder}; search for the right one.")
-    busy = world.db.execute(
-        "SELECT 1 FROM $records WHERE $holder = ? AND status <> 'released'", ($holder,)
-    ).fetchone()
-    if busy is not None:
-        raise Refused("already_assigned", f"$holder_title {$holder} is assigned already; transfer or release that.")
-    ${room}
-    $record_id = world.new_id("$prefix")
-    world.db.execute("INSERT INTO $records VALUES (?, ?, ?, 'assigned')", ($record_id, $subject_key, $holder))
-    return {"$record_id": $record_id, "status": "assigned"}
-'''
-
-TRANSFER = '''
-from toolkit import Refused
-
-MOST = $limit
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
-    """Move an assigned $holder_words to another $subject_words of the same $kind_words."""
-    $record = world.db.execute(
-        "SELECT $subject_key, $holder, status FROM $records WHERE $record_id = ?", ($record_id,)
-    ).fetchone()
-    ${known}
-    ${must_be_assigned}
-    ${pair}
-    if $record["$subject_key"] == $subject_key:
-        raise Refused("same_$subject", "It is there already; name another $subject_words.")
-    $worker_var = world.db.execute(
-        "SELECT $worker_kind FROM $worker_table WHERE $worker_column = ?", ($record["$holder"],)
-    ).fetchone()
-    ${room}
-    world.db.execute("UPDATE $records SET $subject_key = ? WHERE $record_id = ?", ($subject_key, $record_id))
-    return {"$record_id": $record_id, "$subject_key": $subject_key}
-'''
-
-LOAD = '''
-from toolkit import Refused
-
-MOST = $limit
-
-
-def $tool(world, *, $subject_key: $subject_hint) -> dict:
-    """How many are assigned to $a_subject and how many more may be."""
-    ${pair}
-    taken = world.db.execute(
-        "SELECT count(*) FROM $records WHERE $subject_key = ? AND status <> 'released'", ($subject_key,)
-    ).fetchone()[0]
-    return {"$subject_key": $subject_key, "taken": taken, "free": MOST - taken}
-'''
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
@@ -132,21 +51,39 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     record = Record(one=free_noun(view, "assignment", "allocation"), prefix="AS", states=_STATES)
     holder = Holder(name=worker.key_name, words=worker.one, entity=worker)
     key, id_name, kind = subject.key_name, record.id_name, snake(kind_words)
-    tools = {"assign": f"assign_{snake(worker.one)}_to_{snake(subject.one)}", "load": f"check_{snake(subject.one)}_load",
-             **{name: f"{name}_{record.name}" for name in ("transfer", "suspend", "resume", "release", "get")}}
+    tools = {
+        "assign": f"assign_{snake(worker.one)}_to_{snake(subject.one)}",
+        "load": f"check_{snake(subject.one)}_load",
+        **{name: f"{name}_{record.name}" for name in ("transfer", "suspend", "resume", "release", "get")},
+    }
     workers = {row[worker.key.name]: row[worker_kind.name] for row in worker.rows}
     posts = {row[subject.key.name]: row[post_kind.name] for row in subject.rows}
 
     def ledger() -> AssignmentLedger:
-        kept = AssignmentLedger(workers=workers, posts=posts, limit=_LIMIT, names={
-            "assignment": id_name, "worker": holder.name, "post": key, "kind": kind, "subject": snake(subject.one)})
+        kept = AssignmentLedger(
+            workers=workers,
+            posts=posts,
+            limit=_LIMIT,
+            names={
+                "assignment": id_name,
+                "worker": holder.name,
+                "post": key,
+                "kind": kind,
+                "subject": snake(subject.one),
+            },
+        )
         kept.operations = {
             tools["assign"]: lambda **a: kept.assign(a[holder.name], a[key]),
             tools["transfer"]: lambda **a: kept.transfer(a[id_name], a[key]),
-            tools["suspend"]: lambda **a: kept.transition(a[id_name], id_name, ["assigned"], "suspended", "not_assigned"),
-            tools["resume"]: lambda **a: kept.transition(a[id_name], id_name, ["suspended"], "assigned", "not_suspended"),
+            tools["suspend"]: lambda **a: kept.transition(
+                a[id_name], id_name, ["assigned"], "suspended", "not_assigned"
+            ),
+            tools["resume"]: lambda **a: kept.transition(
+                a[id_name], id_name, ["suspended"], "assigned", "not_suspended"
+            ),
             tools["release"]: lambda **a: kept.transition(
-                a[id_name], id_name, ["assigned", "suspended"], "released", "already_released"),
+                a[id_name], id_name, ["assigned", "suspended"], "released", "already_released"
+            ),
             tools["get"]: lambda **a: kept.show(a[id_name]),
             tools["load"]: lambda **a: kept.load(a[key]),
         }
@@ -154,57 +91,135 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
 
     scenarios = Scenarios(ledger)
     _stories(scenarios, tools, subject, holder, id_name, workers, posts, rng)
-    flow = Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios).with_blocks(
-        kind=kind, kind_words=kind_words, post_kind=_inline(post_kind.name), post_kind_name=post_kind.name,
-        worker_kind=_inline(worker_kind.name), worker_kind_name=worker_kind.name, worker_table=_inline(worker.name),
-        worker_column=_inline(worker.key.name), worker_var=snake(worker.one), a_worker=article(worker.one),
-        holder_title=worker.one.capitalize(), limit=str(_LIMIT), pair=PAIR, room=ROOM)
+    flow = Flow(
+        view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios
+    ).with_blocks(
+        kind=kind,
+        kind_words=kind_words,
+        post_kind=_inline(post_kind.name),
+        post_kind_name=post_kind.name,
+        worker_kind=_inline(worker_kind.name),
+        worker_kind_name=worker_kind.name,
+        worker_table=_inline(worker.name),
+        worker_column=_inline(worker.key.name),
+        worker_var=snake(worker.one),
+        a_worker=article(worker.one),
+        holder_title=worker.one.capitalize(),
+        limit=str(_LIMIT),
+        pair=sources.PAIR,
+        room=sources.ROOM,
+    )
     flow = flow.with_blocks(must_be_assigned=flow.state_check(["assigned"], "not_assigned"))
-    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(flow.table(),), drafts=_drafts(flow, tools, kind, kind_words))
+    return Overlay(
+        workflow=NAME,
+        entities=(subject.name, *holder.tables),
+        tables=(flow.table(),),
+        drafts=_drafts(flow, tools, kind, kind_words),
+    )
 
 
 def _drafts(flow: Flow, tools: dict[str, str], kind: str, kind_words: str) -> tuple:
     subject, record, holder = flow.subject, flow.record, flow.holder
     post, made, own, which = flow.subject_param(), record.made(), record.own(), record.which()
     no_record, unknown = f"an unknown {record.one} (not_found)", f"an unknown {subject.one} (not_found)"
-    mismatch = [f"two that are not of the same {kind_words} (other_{kind})",
-                f"{article(subject.one)} that has {_LIMIT} already (full)"]
+    mismatch = [
+        f"two that are not of the same {kind_words} (other_{kind})",
+        f"{article(subject.one)} that has {_LIMIT} already (full)",
+    ]
     counted = Meaning(kind="count", table=record.table)
     tables = [subject.name, *holder.tables]
     return (
         flow.draft(
-            name=tools["assign"], pattern="create", template=ASSIGN, params=[holder.param(record.table), post], tables=tables,
+            name=tools["assign"],
+            pattern="create",
+            template=sources.ASSIGN,
+            params=[holder.param(record.table), post],
+            tables=tables,
             what=f"Assign {article(holder.words)} to {article(subject.one)} of the same {kind_words}. "
-                 f"The {record.one} becomes ASSIGNED.", fields=[made, record.status("assigned")],
-            refusals=[unknown, *holder.refusals, f"{article(holder.words)} who is assigned already (already_assigned)",
-                      *mismatch], said=["put in charge", "allocate", "match"]),
+            f"The {record.one} becomes ASSIGNED.",
+            fields=[made, record.status("assigned")],
+            refusals=[
+                unknown,
+                *holder.refusals,
+                f"{article(holder.words)} who is assigned already (already_assigned)",
+                *mismatch,
+            ],
+            said=["put in charge", "allocate", "match"],
+        ),
         flow.draft(
-            name=tools["transfer"], pattern="change", template=TRANSFER, params=[which, post], tables=tables,
+            name=tools["transfer"],
+            pattern="change",
+            template=sources.TRANSFER,
+            params=[which, post],
+            tables=tables,
             what=f"Move an assigned {holder.words} to another {subject.one} of the same {kind_words}.",
-            fields=[own, flow.subject_out()], said=["move", "reassign"],
-            refusals=[no_record, flow.wrong_state(["assigned"], "not_assigned"), unknown,
-                      f"the same {subject.one} again (same_{snake(subject.one)})", *mismatch]),
-        flow.transition(name=tools["suspend"], what=f"Stop an {record.one} for now.", doc="Stop it for now.",
-                        allowed=["assigned"], target="suspended", code="not_assigned", said=["pause", "hold"]),
-        flow.transition(name=tools["resume"], what=f"Go on with a suspended {record.one}.", doc="Go on with it.",
-                        allowed=["suspended"], target="assigned", code="not_suspended", said=["continue", "put back"]),
-        flow.transition(name=tools["release"], pattern="cancel", what=f"End an {record.one} for good.", doc="End it for good.",
-                        allowed=["assigned", "suspended"], target="released", code="already_released",
-                        said=["free", "remove", "unassign"]),
+            fields=[own, flow.subject_out()],
+            said=["move", "reassign"],
+            refusals=[
+                no_record,
+                flow.wrong_state(["assigned"], "not_assigned"),
+                unknown,
+                f"the same {subject.one} again (same_{snake(subject.one)})",
+                *mismatch,
+            ],
+        ),
+        flow.transition(
+            name=tools["suspend"],
+            what=f"Stop an {record.one} for now.",
+            doc="Stop it for now.",
+            allowed=["assigned"],
+            target="suspended",
+            code="not_assigned",
+            said=["pause", "hold"],
+        ),
+        flow.transition(
+            name=tools["resume"],
+            what=f"Go on with a suspended {record.one}.",
+            doc="Go on with it.",
+            allowed=["suspended"],
+            target="assigned",
+            code="not_suspended",
+            said=["continue", "put back"],
+        ),
+        flow.transition(
+            name=tools["release"],
+            pattern="cancel",
+            what=f"End an {record.one} for good.",
+            doc="End it for good.",
+            allowed=["assigned", "suspended"],
+            target="released",
+            code="already_released",
+            said=["free", "remove", "unassign"],
+        ),
         flow.show(own, flow.subject_out(), holder.out(record.table), record.status()),
         flow.draft(
-            name=tools["load"], pattern="inspect", template=LOAD, params=[post], tables=[subject.name], writes=False,
+            name=tools["load"],
+            pattern="inspect",
+            template=sources.LOAD,
+            params=[post],
+            tables=[subject.name],
+            writes=False,
             what=f"How many {holder.entity.many} are assigned to one {subject.one}, and how many more may be.",
-            refusals=[unknown], said=["workload", "room left"],
-            fields=[flow.subject_out(),
-                    Out(name="taken", kind="integer", words="number assigned", minimum=0, meaning=counted),
-                    Out(name="free", kind="integer", words="number that may still be", minimum=0, meaning=counted)]),
+            refusals=[unknown],
+            said=["workload", "room left"],
+            fields=[
+                flow.subject_out(),
+                Out(name="taken", kind="integer", words="number assigned", minimum=0, meaning=counted),
+                Out(name="free", kind="integer", words="number that may still be", minimum=0, meaning=counted),
+            ],
+        ),
     )
 
 
 def _stories(
-    scenarios: Scenarios, tools: dict[str, str], subject: Entity, holder: Holder, id_name: str, workers: dict[Any, Any],
-    posts: dict[Any, Any], rng: Random,
+    scenarios: Scenarios,
+    tools: dict[str, str],
+    subject: Entity,
+    holder: Holder,
+    id_name: str,
+    workers: dict[Any, Any],
+    posts: dict[Any, Any],
+    rng: Random,
 ) -> None:
     key, add = subject.key_name, scenarios.add
     members, places = Counter(workers.values()), Counter(posts.values())
@@ -233,14 +248,29 @@ def _stories(
     add(tools["assign"], "refuses another category", "refusal", assign(ana, foreign))
     add(tools["assign"], "refuses the unknown", "refusal", assign(ana, unknown_key(subject)))
     add(tools["transfer"], "moves to another", "typical", assign(ana, one), of("transfer", **{key: two}))
-    add(tools["transfer"], "frees the place it leaves", "effect", assign(ana, one), of("transfer", **{key: two}), load(one))
-    add(tools["transfer"], "moves the second one made", "edge", assign(ana, one), assign(bo, one), of("transfer", 1, **{key: two}))
+    add(
+        tools["transfer"],
+        "frees the place it leaves",
+        "effect",
+        assign(ana, one),
+        of("transfer", **{key: two}),
+        load(one),
+    )
+    add(
+        tools["transfer"],
+        "moves the second one made",
+        "edge",
+        assign(ana, one),
+        assign(bo, one),
+        of("transfer", 1, **{key: two}),
+    )
     add(tools["transfer"], "refuses the same", "refusal", assign(ana, one), of("transfer", **{key: one}))
     add(tools["transfer"], "refuses a full one", "refusal", *full, assign(di, two), of("transfer", 3, **{key: one}))
     add(tools["transfer"], "refuses another category", "refusal", assign(ana, one), of("transfer", **{key: foreign}))
     scenarios.transition(tools["suspend"], tools["get"], id_name, [assign(ana, one)], [assign(bo, two)])
-    scenarios.transition(tools["resume"], tools["get"], id_name, [assign(ana, one), of("suspend")],
-                         [assign(bo, two), of("suspend")])
+    scenarios.transition(
+        tools["resume"], tools["get"], id_name, [assign(ana, one), of("suspend")], [assign(bo, two), of("suspend")]
+    )
     scenarios.transition(tools["release"], tools["get"], id_name, [assign(ana, one)], [assign(bo, two)])
     add(tools["release"], "ends a suspended one", "edge", assign(ana, one), of("suspend"), of("release"))
     add(tools["get"], "shows who is where", "typical", assign(ana, one), of("get"))
@@ -259,12 +289,22 @@ def _shared_kind(worker: Entity, post: Entity) -> tuple[Column, Column, str] | N
         return None
     if worker.is_dimension or post.is_dimension or not worker.label:
         return None
-    if any(link.parent.name == post.name for link in worker.links) or any(l.parent.name == worker.name for l in post.links):
+    if any(link.parent.name == post.name for link in worker.links) or any(
+        link.parent.name == worker.name for link in post.links
+    ):
         return None
-    pairs = [(mine.column, theirs.column, mine.parent.one) for mine in worker.links for theirs in post.links
-             if (mine.parent.name, mine.key.parent_column) == (theirs.parent.name, theirs.key.parent_column)]
-    pairs += [(mine, theirs, mine.words) for mine in worker.with_roles("category") for theirs in post.with_roles("category")
-              if mine.words == theirs.words and mine.type == theirs.type == "text"]
+    pairs = [
+        (mine.column, theirs.column, mine.parent.one)
+        for mine in worker.links
+        for theirs in post.links
+        if (mine.parent.name, mine.key.parent_column) == (theirs.parent.name, theirs.key.parent_column)
+    ]
+    pairs += [
+        (mine, theirs, mine.words)
+        for mine in worker.with_roles("category")
+        for theirs in post.with_roles("category")
+        if mine.words == theirs.words and mine.type == theirs.type == "text"
+    ]
     for mine, theirs, words in pairs:
         members, places = Counter(worker.values(mine)), Counter(post.values(theirs))
         shared = [kind for kind in members if members[kind] >= 4 and places[kind] >= 2]

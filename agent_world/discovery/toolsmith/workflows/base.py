@@ -21,13 +21,24 @@ class ThemeWords(Protocol):
     """What the author takes from a theme."""
 
     @property
-    def title(self) -> str: ...
+    def title(self) -> str:
+        """What it is called."""
+        ...
+
     @property
-    def description(self) -> str: ...
+    def description(self) -> str:
+        """What it is about."""
+        ...
+
     @property
-    def nouns(self) -> Sequence[str]: ...
+    def nouns(self) -> Sequence[str]:
+        """Its words for things."""
+        ...
+
     @property
-    def verbs(self) -> Sequence[str]: ...
+    def verbs(self) -> Sequence[str]:
+        """Its words for actions."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +72,13 @@ class Workflow(Protocol):
 
     NAME: str
 
-    def fits(self, view: View, theme: ThemeWords) -> list[Fit]: ...
-    def write(self, view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay: ...
+    def fits(self, view: View, theme: ThemeWords) -> list[Fit]:
+        """Where the data could carry it."""
+        ...
+
+    def write(self, view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
+        """The overlay for a fit of its own."""
+        ...
 
 
 def theme_score(theme: ThemeWords, nouns: Sequence[str], verbs: Sequence[str]) -> float:
@@ -83,13 +99,17 @@ def said_verb(theme: ThemeWords, *verbs: str) -> str:
 def named_by(theme: ThemeWords, entity: Entity) -> bool:
     """Whether the theme speaks of an entity."""
     said = {word for noun in (*theme.nouns, theme.title) for word in ascii_words(noun)}
-    return any(word in said or f"{word}s" in said for word in ascii_words(entity.one))
+    return all(word in said or f"{word}s" in said for word in ascii_words(entity.one))
 
 
 def free_noun(view: View, *nouns: str) -> str:
     """The first of `nouns` (singular) that neither a table nor an entity of the data has already."""
-    taken = {part for table in view.database.tables for part in (snake(table.singular), snake(table.plural), table.name)}
-    return next((noun for noun in nouns if snake(noun) not in taken and f"{snake(noun)}s" not in taken), f"{nouns[0]} record")
+    taken = {
+        part for table in view.database.tables for part in (snake(table.singular), snake(table.plural), table.name)
+    }
+    return next(
+        (noun for noun in nouns if snake(noun) not in taken and f"{snake(noun)}s" not in taken), f"{nouns[0]} record"
+    )
 
 
 def words_of(entity: Entity) -> set[str]:
@@ -112,11 +132,11 @@ def upper_quarter(values: Sequence[float]) -> float | None:
 
 def dividing_category(entity: Entity) -> Field | None:
     """The category that divides an entity into a few parts that are large enough to choose from."""
-    for field in group_fields(entity):
-        if field.column.role == "flag" or field.column.type != "text":
+    for group in group_fields(entity):
+        if group.column.role == "flag" or group.column.type != "text":
             continue
-        counts = Counter(value for row in entity.rows if (value := value_of(row, field)) is not None)
+        counts = Counter(value for row in entity.rows if (value := value_of(row, group)) is not None)
         large = [value for value, count in counts.items() if count >= 3]
         if len(large) >= 2 and len(large) >= 0.5 * len(counts) and counts.total() >= 0.7 * len(entity.rows):
-            return field
+            return group
     return None

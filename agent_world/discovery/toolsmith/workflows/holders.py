@@ -13,8 +13,23 @@ from agent_world.discovery.toolsmith.words import snake
 from agent_world.discovery.toolsmith.workflows.base import words_of
 from agent_world.environments.model import Column, ForeignKey, Json, Meaning
 
-HOLDERS = ("customer", "client", "member", "user", "subscriber", "patient", "student", "passenger", "guest", "tenant", "host",
-           "person", "people", "employee", "staff")
+HOLDERS = (
+    "customer",
+    "client",
+    "member",
+    "user",
+    "subscriber",
+    "patient",
+    "student",
+    "passenger",
+    "guest",
+    "tenant",
+    "host",
+    "person",
+    "people",
+    "employee",
+    "staff",
+)
 WORKERS = ("employee", "staff", "technician", "agent", "user", "member", "person", "people")
 
 _NAMES = ("Ana Ruiz", "Bo Lindqvist", "Zoë Ångström", "Tom Okafor", "Iris Novak", "Lea Brandt")
@@ -32,11 +47,16 @@ class Holder:
     @property
     def names(self) -> dict[str, str]:
         """What templates say about the holder."""
-        return {"holder": self.name, "holder_hint": _HINTS[self.param("").kind], "holder_words": self.words,
-                "holder_check": self._check()}
+        return {
+            "holder": self.name,
+            "holder_hint": _HINTS[self.param("").kind],
+            "holder_words": self.words,
+            "holder_check": self._check(),
+        }
 
     @property
     def tables(self) -> list[str]:
+        """The table of its entity, if it has one."""
         return [] if self.entity is None else [self.entity.name]
 
     @property
@@ -46,15 +66,24 @@ class Holder:
 
     @property
     def refusals(self) -> list[str]:
+        """How a tool refuses a stranger, in words."""
         return [] if self.entity is None else [f"an unknown {self.words} (not_found)"]
 
     def param(self, table: str) -> Param:
         """The parameter that names the holder in the tools of the workflow table `table`."""
         if self.entity is None:
-            return Param(name=self.name, kind="string", words=f"name of the {self.words}",
-                         meaning=Meaning(kind="text", table=table, column=self.name))
-        return Param(name=self.name, kind=kind_of(self.entity.key), words=self.entity.key_words,
-                     meaning=self.entity.meaning(self.entity.key, "key"))
+            return Param(
+                name=self.name,
+                kind="string",
+                words=f"name of the {self.words}",
+                meaning=Meaning(kind="text", table=table, column=self.name),
+            )
+        return Param(
+            name=self.name,
+            kind=kind_of(self.entity.key),
+            words=self.entity.key_words,
+            meaning=self.entity.meaning(self.entity.key, "key"),
+        )
 
     def out(self, table: str) -> Out:
         """The result field that shows the holder."""
@@ -68,6 +97,7 @@ class Holder:
         return column(self.name, self.entity.key.type, "reference", self.entity.key_words)
 
     def key(self) -> list[ForeignKey]:
+        """The foreign key of the column, if it is one."""
         return [] if self.entity is None else [reference(self.name, self.entity)]
 
     def examples(self, rng: Random, count: int) -> list[Json]:

@@ -25,99 +25,37 @@ from agent_world.discovery.toolsmith.workflows.base import (
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
 from agent_world.discovery.toolsmith.workflows.holders import Holder, column, holder_of
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
+from agent_world.discovery.toolsmith.workflows.sources import loan as sources
 
 NAME = "loan"
 _NOUNS = ("loan", "library", "rental", "borrower", "lending", "copy", "shelf", "rent", "inventory", "archive")
 _VERBS = ("lend", "borrow", "rent", "return", "renew", "hire", "checkout")
-_LENT = {"book", "film", "movie", "album", "record", "disc", "instrument", "plane", "vehicle", "car", "tool", "device",
-         "painting", "artwork", "item", "equipment", "specimen", "sample", "bicycle", "boat", "game", "publication"}
+_LENT = {
+    "book",
+    "film",
+    "movie",
+    "album",
+    "record",
+    "disc",
+    "instrument",
+    "plane",
+    "vehicle",
+    "car",
+    "tool",
+    "device",
+    "painting",
+    "artwork",
+    "item",
+    "equipment",
+    "specimen",
+    "sample",
+    "bicycle",
+    "boat",
+    "game",
+    "publication",
+}
 _STATES = {"out": "with the borrower", "returned": "back again", "lost": "gone for good"}
 _USUAL, _SHORT, _LIMIT, _RENEWALS = 21, 7, 3, 2
-
-LEND = '''
-from datetime import date, timedelta
-
-from toolkit import Refused
-
-$days_constants
-MOST_OPEN = $limit
-
-
-def $tool(world, *, $subject_key: $subject_hint, $holder: $holder_hint) -> dict:
-    """Hand $a_subject out to a $holder_words until the day it is due."""
-    ${subject_check}
-    ${holder_check}
-    away = world.db.execute(
-        "SELECT 1 FROM $records WHERE $subject_key = ? AND status <> 'returned'", ($subject_key,)
-    ).fetchone()
-    if away is not None:
-        raise Refused("not_available", f"$subject_title {$subject_key} is out or lost; choose another $subject_words.")
-    open_loans = world.db.execute(
-        "SELECT count(*) FROM $records WHERE $holder = ? AND status = 'out'", ($holder,)
-    ).fetchone()[0]
-    if open_loans >= MOST_OPEN:
-        raise Refused("too_many_loans", f"{$holder} has {open_loans} of them out already; one must come back first.")
-    ${days}
-    due = (date.fromisoformat(world.today()) + timedelta(days=days)).isoformat()
-    $record_id = world.new_id("$prefix")
-    world.db.execute("INSERT INTO $records VALUES (?, ?, ?, ?, 0, 'out')", ($record_id, $subject_key, $holder, due))
-    return {"$record_id": $record_id, "status": "out", "due": due}
-'''
-
-RENEW = '''
-from datetime import date, timedelta
-
-from toolkit import Refused
-
-$days_constants
-MOST_RENEWALS = $renewals
-
-
-def $tool(world, *, $record_id: str) -> dict:
-    """Put off the day on which a $record_words is due."""
-    $record = world.db.execute(
-        "SELECT $subject_key, due, renewals, status FROM $records WHERE $record_id = ?", ($record_id,)
-    ).fetchone()
-    ${known}
-    ${must_be_out}
-    if $record["renewals"] >= MOST_RENEWALS:
-        raise Refused("no_more_renewals", f"It was renewed {MOST_RENEWALS} times, which is the most; it must come back.")
-    ${subject_of_record}
-    ${days}
-    due = (date.fromisoformat($record["due"]) + timedelta(days=days)).isoformat()
-    renewals = $record["renewals"] + 1
-    world.db.execute("UPDATE $records SET due = ?, renewals = ? WHERE $record_id = ?", (due, renewals, $record_id))
-    return {"$record_id": $record_id, "due": due, "renewals": renewals}
-'''
-
-HAND_OVER = '''
-from toolkit import Refused
-
-MOST_OPEN = $limit
-
-
-def $tool(world, *, $record_id: str, $holder: $holder_hint) -> dict:
-    """Pass $a_subject that is out on to another $holder_words, with the same due date."""
-    $record = world.db.execute("SELECT $holder, status FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-    ${known}
-    ${must_be_out}
-    ${holder_check}
-    if $record["$holder"] == $holder:
-        raise Refused("same_borrower", f"{$holder} has it already; name somebody else.")
-    open_loans = world.db.execute(
-        "SELECT count(*) FROM $records WHERE $holder = ? AND status = 'out'", ($holder,)
-    ).fetchone()[0]
-    if open_loans >= MOST_OPEN:
-        raise Refused("too_many_loans", f"{$holder} has {open_loans} of them out already; one must come back first.")
-    world.db.execute("UPDATE $records SET $holder = ? WHERE $record_id = ?", ($holder, $record_id))
-    return {"$record_id": $record_id, "$holder": $holder}
-'''
-
-SUBJECT_OF_RECORD = '''
-$subject = world.db.execute(
-    "SELECT $subject_needed FROM $subject_table WHERE $subject_column = ?", ($record["$subject_key"],)
-).fetchone()
-'''
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
@@ -143,13 +81,26 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     holder = holder_of(view, subject, "borrower")
     key, id_name = subject.key_name, record.id_name
     verb = said_verb(theme, "lend", "rent")
-    tools = {"lend": snake(f"{verb} {subject.one}"), "renew": f"renew_{record.name}", "pass": f"hand_over_{record.name}",
-             "return": f"return_{record.name}", "lose": f"report_{record.name}_lost", "get": f"get_{record.name}"}
-    days = {row[subject.key.name]: _days(row[bound[0].column.name], bound[1]) if bound else _USUAL for row in subject.rows}
+    tools = {
+        "lend": snake(f"{verb} {subject.one}"),
+        "renew": f"renew_{record.name}",
+        "pass": f"hand_over_{record.name}",
+        "return": f"return_{record.name}",
+        "lose": f"report_{record.name}_lost",
+        "get": f"get_{record.name}",
+    }
+    days = {
+        row[subject.key.name]: _days(row[bound[0].column.name], bound[1]) if bound else _USUAL for row in subject.rows
+    }
 
     def ledger() -> LoanLedger:
-        kept = LoanLedger(days=days, borrowers=holder.keys, limit=_LIMIT, renewals=_RENEWALS,
-                          names={"loan": id_name, "item": key, "borrower": holder.name})
+        kept = LoanLedger(
+            days=days,
+            borrowers=holder.keys,
+            limit=_LIMIT,
+            renewals=_RENEWALS,
+            names={"loan": id_name, "item": key, "borrower": holder.name},
+        )
         kept.operations = {
             tools["lend"]: lambda **a: kept.lend(a[key], a[holder.name]),
             tools["renew"]: lambda **a: kept.renew(a[id_name]),
@@ -162,9 +113,18 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
 
     scenarios = Scenarios(ledger)
     _stories(scenarios, tools, subject, holder, id_name, days, rng)
-    flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios), bound)
-    table = flow.table(column("due", "text", "date", "day it is due"), column("renewals", "integer", "measure", "renewals"))
-    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=(table,), drafts=_drafts(flow, tools, verb, bound))
+    flow = _shared(
+        Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios), bound
+    )
+    table = flow.table(
+        column("due", "text", "date", "day it is due"), column("renewals", "integer", "measure", "renewals")
+    )
+    return Overlay(
+        workflow=NAME,
+        entities=(subject.name, *holder.tables),
+        tables=(table,),
+        drafts=_drafts(flow, tools, verb, bound),
+    )
 
 
 def _drafts(flow: Flow, tools: dict[str, str], verb: str, bound: tuple[Field, Any] | None) -> tuple:
@@ -179,29 +139,62 @@ def _drafts(flow: Flow, tools: dict[str, str], verb: str, bound: tuple[Field, An
     too_many = f"a {holder.words} who has {_LIMIT} out already (too_many_loans)"
     return (
         flow.draft(
-            name=tools["lend"], pattern="create", template=LEND, params=[item, holder.param(record.table)],
-            what=f"{verb.capitalize()} {article(subject.one)} to {article(holder.words)} {length}. The {record.one} becomes OUT.",
-            fields=[made, record.status("out"), due], tables=[subject.name, *holder.tables],
-            refusals=[f"an unknown {subject.one} (not_found)", *holder.refusals,
-                      f"{article(subject.one)} that is out or lost (not_available)", too_many],
-            said=["borrow", "hand out", "take home"]),
+            name=tools["lend"],
+            pattern="create",
+            template=sources.LEND,
+            params=[item, holder.param(record.table)],
+            what=f"{verb.capitalize()} {article(subject.one)} to {article(holder.words)} {length}. "
+            f"The {record.one} becomes OUT.",
+            fields=[made, record.status("out"), due],
+            tables=[subject.name, *holder.tables],
+            refusals=[
+                f"an unknown {subject.one} (not_found)",
+                *holder.refusals,
+                f"{article(subject.one)} that is out or lost (not_available)",
+                too_many,
+            ],
+            said=["borrow", "hand out", "take home"],
+        ),
         flow.draft(
-            name=tools["renew"], pattern="change", template=RENEW, params=[which], tables=[subject.name],
+            name=tools["renew"],
+            pattern="change",
+            template=sources.RENEW,
+            params=[which],
+            tables=[subject.name],
             what=f"Renew {article(record.one)}: it is due one more loan time later, at most {_RENEWALS} times.",
-            fields=[own, due, renewals], refusals=[no_record, not_out, "a third renewal (no_more_renewals)"],
-            said=["extend", "keep longer", "prolong"]),
+            fields=[own, due, renewals],
+            refusals=[no_record, not_out, "a third renewal (no_more_renewals)"],
+            said=["extend", "keep longer", "prolong"],
+        ),
         flow.draft(
-            name=tools["pass"], pattern="change", template=HAND_OVER, params=[which, holder.param(record.table)],
+            name=tools["pass"],
+            pattern="change",
+            template=sources.HAND_OVER,
+            params=[which, holder.param(record.table)],
             what=f"Pass what is out on to another {holder.words}; the due day stays.",
-            fields=[own, holder.out(record.table)], tables=holder.tables,
+            fields=[own, holder.out(record.table)],
+            tables=holder.tables,
             refusals=[no_record, not_out, *holder.refusals, f"the same {holder.words} again (same_borrower)", too_many],
-            said=["transfer", "give to"]),
-        flow.transition(name=tools["return"], what=f"Take back what was lent; the {subject.one} can be lent again.",
-                        doc=f"Close {article(record.one)}.", allowed=["out"], target="returned", code="not_out",
-                        said=["bring back", "give back"]),
-        flow.transition(name=tools["lose"], what=f"Note that what was lent is lost; the {subject.one} cannot be lent again.",
-                        doc="Write off what is out.", allowed=["out"], target="lost", code="not_out",
-                        said=["missing", "write off"]),
+            said=["transfer", "give to"],
+        ),
+        flow.transition(
+            name=tools["return"],
+            what=f"Take back what was lent; the {subject.one} can be lent again.",
+            doc=f"Close {article(record.one)}.",
+            allowed=["out"],
+            target="returned",
+            code="not_out",
+            said=["bring back", "give back"],
+        ),
+        flow.transition(
+            name=tools["lose"],
+            what=f"Note that what was lent is lost; the {subject.one} cannot be lent again.",
+            doc="Write off what is out.",
+            allowed=["out"],
+            target="lost",
+            code="not_out",
+            said=["missing", "write off"],
+        ),
         flow.show(own, flow.subject_out(), holder.out(record.table), due, renewals, record.status()),
     )
 
@@ -210,20 +203,36 @@ def _shared(flow: Flow, bound: tuple[Field, Any] | None) -> Flow:
     subject = flow.subject
     if bound is None:
         return flow.with_blocks(
-            days_constants=f"LOAN_DAYS = {_USUAL}", days="days = LOAN_DAYS", subject_of_record="", limit=str(_LIMIT),
-            renewals=str(_RENEWALS), subject_title=subject.one.capitalize(), must_be_out=flow.state_check(["out"], "not_out"))
+            days_constants=f"LOAN_DAYS = {_USUAL}",
+            days="days = LOAN_DAYS",
+            subject_of_record="",
+            limit=str(_LIMIT),
+            renewals=str(_RENEWALS),
+            subject_title=subject.one.capitalize(),
+            must_be_out=flow.state_check(["out"], "not_out"),
+        )
     name = bound[0].column.name
     value = f'{snake(subject.one)}["{name}"]'
     return flow.with_blocks(
-        subject_needed=quoted(name).replace('"', '\\"'), limit=str(_LIMIT), renewals=str(_RENEWALS),
+        subject_needed=quoted(name).replace('"', '\\"'),
+        limit=str(_LIMIT),
+        renewals=str(_RENEWALS),
         days_constants=f"LOAN_DAYS, SHORT_LOAN_DAYS, SHORT_FROM = {_USUAL}, {_SHORT}, {bound[1]!r}",
         days=f"days = SHORT_LOAN_DAYS if {value} is not None and {value} >= SHORT_FROM else LOAN_DAYS",
-        subject_of_record=SUBJECT_OF_RECORD, subject_title=subject.one.capitalize(),
-        must_be_out=flow.state_check(["out"], "not_out"))
+        subject_of_record=sources.SUBJECT_OF_RECORD,
+        subject_title=subject.one.capitalize(),
+        must_be_out=flow.state_check(["out"], "not_out"),
+    )
 
 
 def _stories(
-    scenarios: Scenarios, tools: dict[str, str], subject: Entity, holder: Holder, id_name: str, days: dict[Any, int], rng: Random
+    scenarios: Scenarios,
+    tools: dict[str, str],
+    subject: Entity,
+    holder: Holder,
+    id_name: str,
+    days: dict[Any, int],
+    rng: Random,
 ) -> None:
     key, add = subject.key_name, scenarios.add
     usual = [item for item, length in days.items() if length == _USUAL]
@@ -255,11 +264,27 @@ def _stories(
     add(tools["renew"], "refuses what came back", "refusal", lend(one, ana), of("return"), of("renew"))
     add(tools["pass"], "gives it to somebody else", "typical", lend(one, ana), of("pass", **{holder.name: bo}))
     add(tools["pass"], "keeps the day", "effect", lend(one, ana), of("pass", **{holder.name: bo}), of("get"))
-    add(tools["pass"], "makes room for another", "edge", lend(one, ana), lend(two, ana), lend(three, ana),
-        of("pass", 1, **{holder.name: bo}), lend(four, ana))
+    add(
+        tools["pass"],
+        "makes room for another",
+        "edge",
+        lend(one, ana),
+        lend(two, ana),
+        lend(three, ana),
+        of("pass", 1, **{holder.name: bo}),
+        lend(four, ana),
+    )
     add(tools["pass"], "refuses the same one", "refusal", lend(one, ana), of("pass", **{holder.name: ana}))
-    add(tools["pass"], "refuses who has enough", "refusal", lend(four, bo), lend(one, ana), lend(two, ana), lend(three, ana),
-        of("pass", 0, **{holder.name: ana}))
+    add(
+        tools["pass"],
+        "refuses who has enough",
+        "refusal",
+        lend(four, bo),
+        lend(one, ana),
+        lend(two, ana),
+        lend(three, ana),
+        of("pass", 0, **{holder.name: ana}),
+    )
     for tool in ("return", "lose"):
         scenarios.transition(tools[tool], tools["get"], id_name, [lend(one, ana)], [lend(two, bo)])
     add(tools["get"], "shows what was lent", "typical", lend(one, ana), of("get"))

@@ -15,137 +15,27 @@ from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWo
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record, subject_column
 from agent_world.discovery.toolsmith.workflows.holders import Holder, column, holder_of, reference
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
+from agent_world.discovery.toolsmith.workflows.sources import order as sources
 from agent_world.environments.model import Column, Meaning
 
 NAME = "order"
-_NOUNS = ("order", "purchase", "cart", "basket", "product", "price", "item", "customer", "invoice", "store", "shop", "sale")
+_NOUNS = (
+    "order",
+    "purchase",
+    "cart",
+    "basket",
+    "product",
+    "price",
+    "item",
+    "customer",
+    "invoice",
+    "store",
+    "shop",
+    "sale",
+)
 _VERBS = ("order", "buy", "purchase", "sell", "pay", "checkout", "ship", "price", "invoice", "bill")
 _PRICES = ("price", "fare", "fee", "cost", "rate")
 _STATES = {"open": "lines can still change", "placed": "final", "cancelled": "called off"}
-
-TOTAL = '''
-def _total(world, $record_id: str) -> float:
-    """Sum of price times quantity over the lines of the $record_words."""
-    total = world.db.execute(
-        "SELECT coalesce(sum(price * quantity), 0.0) FROM $lines WHERE $record_id = ?", ($record_id,)
-    ).fetchone()[0]
-    return round(total, 2)
-'''
-
-OPEN_ONLY = '''
-$record = world.db.execute("SELECT status FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-${known}
-${must_be_open}
-'''
-
-OPEN = '''
-from toolkit import Refused
-
-
-def $tool(world, *, $holder: $holder_hint) -> dict:
-    """Start an empty $record_words for a $holder_words."""
-    ${holder_check}
-    $record_id = world.new_id("$prefix")
-    world.db.execute("INSERT INTO $records VALUES (?, ?, 'open')", ($record_id, $holder))
-    return {"$record_id": $record_id, "status": "open"}
-'''
-
-ADD = '''
-from toolkit import Refused
-
-
-${total}
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint, quantity: int) -> dict:
-    """Put $subject_many into an open $record_words; adds to what is there already."""
-    ${open_only}
-    ${subject_check}
-    if $subject["price"] is None:
-        raise Refused("not_for_sale", f"$subject_title {$subject_key} has no price; choose another $subject_words.")
-    world.db.execute(
-        """
-        INSERT INTO $lines VALUES (?, ?, ?, ?)
-        ON CONFLICT ($record_id, $subject_key) DO UPDATE SET quantity = quantity + excluded.quantity
-        """,
-        ($record_id, $subject_key, quantity, $subject["price"]),
-    )
-    line = world.db.execute(
-        "SELECT quantity, price FROM $lines WHERE $record_id = ? AND $subject_key = ?", ($record_id, $subject_key)
-    ).fetchone()
-    return {"$record_id": $record_id, **dict(line), "total": _total(world, $record_id)}
-'''
-
-REMOVE = '''
-from toolkit import Refused
-
-
-${total}
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
-    """Take $a_subject out of an open $record_words, whatever its quantity."""
-    ${open_only}
-    removed = world.db.execute(
-        "DELETE FROM $lines WHERE $record_id = ? AND $subject_key = ?", ($record_id, $subject_key)
-    ).rowcount
-    if removed == 0:
-        raise Refused("not_in_$record", f"$subject_title {$subject_key} is not in this $record_words; list its lines.")
-    return {"$record_id": $record_id, "total": _total(world, $record_id)}
-'''
-
-PLACE = '''
-from toolkit import Refused
-
-
-${total}
-
-
-def $tool(world, *, $record_id: str) -> dict:
-    """Close an open $record_words that has lines; it is final then."""
-    ${open_only}
-    if world.db.execute("SELECT 1 FROM $lines WHERE $record_id = ?", ($record_id,)).fetchone() is None:
-        raise Refused("empty_$record", "There is nothing in this $record_words; add $a_subject first.")
-    world.db.execute("UPDATE $records SET status = 'placed' WHERE $record_id = ?", ($record_id,))
-    return {"$record_id": $record_id, "status": "placed", "total": _total(world, $record_id)}
-'''
-
-GET = '''
-from toolkit import Refused
-
-
-${total}
-
-
-def $tool(world, *, $record_id: str) -> dict:
-    """One $record_words with its total."""
-    $record = world.db.execute("SELECT * FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-    ${known}
-    return {**dict($record), "total": _total(world, $record_id)}
-'''
-
-LINES = '''
-from toolkit import Refused, paged
-
-PAGE_SIZE = 5
-
-
-def $tool(world, *, $record_id: str, page: int = 1) -> dict:
-    """What is in one $record_words."""
-    $record = world.db.execute("SELECT 1 FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-    ${known}
-    rows = world.db.execute(
-        """
-        SELECT $lines.$subject_key, $lines.quantity, $lines.price$label_sql
-        FROM $lines
-        JOIN $subject_table ON $subject_table.$subject_column = $lines.$subject_key
-        WHERE $lines.$record_id = ?
-        ORDER BY $lines.$subject_key
-        """,
-        ($record_id,),
-    ).fetchall()
-    return paged(rows, page, PAGE_SIZE)
-'''
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
@@ -155,8 +45,14 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
         price = _price(entity) if entity.key and len(entity.rows) >= 10 else None
         if price is not None:
             score = 2.5 + 0.5 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
-            found.append(Fit(score=score, subject=entity, parts={"price": price},
-                             why=f"{price.words} of each {entity.one} makes the total"))
+            found.append(
+                Fit(
+                    score=score,
+                    subject=entity,
+                    parts={"price": price},
+                    why=f"{price.words} of each {entity.one} makes the total",
+                )
+            )
     return found
 
 
@@ -164,30 +60,42 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     """The overlay for `fit`."""
     subject, price = fit.subject, fit.parts["price"]
     verb = said_verb(theme, "order", "purchase")
-    record = Record(one=free_noun(view, *(("order", "purchase") if verb == "order" else ("purchase", "order"))),
-                    prefix="OR", states=_STATES)
+    record = Record(
+        one=free_noun(view, *(("order", "purchase") if verb == "order" else ("purchase", "order"))),
+        prefix="OR",
+        states=_STATES,
+    )
     holder = holder_of(view, subject, "customer")
     lines, key, id_name = f"{record.name}_lines", subject.key_name, record.id_name
     item = snake(subject.one)
-    tools = {"open": f"open_{record.name}", "add": f"add_{item}_to_{record.name}", "place": f"place_{record.name}",
-             "remove": f"remove_{item}_from_{record.name}", "cancel": f"cancel_{record.name}", "get": f"get_{record.name}",
-             "lines": f"list_{record.name}_lines"}
+    tools = {
+        "open": f"open_{record.name}",
+        "add": f"add_{item}_to_{record.name}",
+        "place": f"place_{record.name}",
+        "remove": f"remove_{item}_from_{record.name}",
+        "cancel": f"cancel_{record.name}",
+        "get": f"get_{record.name}",
+        "lines": f"list_{record.name}_lines",
+    }
     prices = {row[subject.key.name]: row[price.name] for row in subject.rows}
     label = own_field(subject, subject.label) if subject.label else None
 
     def ledger() -> OrderLedger:
         kept = OrderLedger(
-            prices=prices, buyers=holder.keys,
+            prices=prices,
+            buyers=holder.keys,
             labels={row[subject.key.name]: row[subject.label.name] for row in subject.rows} if label else {},
             names={"order": id_name, "record": record.name, "buyer": holder.name, "item": key}
-            | ({"label": label.name} if label else {}))
+            | ({"label": label.name} if label else {}),
+        )
         kept.operations = {
             tools["open"]: lambda **a: kept.open(a[holder.name]),
             tools["add"]: lambda **a: kept.add(a[id_name], a[key], a["quantity"]),
             tools["remove"]: lambda **a: kept.remove(a[id_name], a[key]),
             tools["place"]: lambda **a: kept.place(a[id_name]),
             tools["cancel"]: lambda **a: kept.transition(
-                a[id_name], id_name, ["open", "placed"], "cancelled", "already_cancelled"),
+                a[id_name], id_name, ["open", "placed"], "cancelled", "already_cancelled"
+            ),
             tools["get"]: lambda **a: kept.show(a[id_name]),
             tools["lines"]: lambda **a: kept.lines(a[id_name], a.get("page", 1)),
         }
@@ -197,69 +105,163 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     _stories(scenarios, tools, subject, holder, id_name, prices, rng)
     flow = Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios)
     flow = flow.with_blocks(
-        lines=lines, subject_title=subject.one.capitalize(), label_sql=_label_sql(subject),
+        lines=lines,
+        subject_title=subject.one.capitalize(),
+        label_sql=_label_sql(subject),
         subject_needed=f"{quoted(price.name)} AS price".replace('"', '\\"'),
-        must_be_open=flow.state_check(["open"], "not_open"), total=TOTAL, open_only=OPEN_ONLY)
-    tables = (
-        flow.own_table(record.table, record.one,
-                       [column(id_name, "text", "identifier", f"id of the {record.one}"), holder.column(),
-                        column("status", "text", "category", "status")], [id_name], holder.key()),
-        flow.own_table(lines, f"{record.one} line",
-                       [column(id_name, "text", "reference", f"id of the {record.one}"), subject_column(subject),
-                        column("quantity", "integer", "measure", "quantity"), column("price", "real", "money", "price")],
-                       [id_name, key], [reference(key, subject)]),
+        must_be_open=flow.state_check(["open"], "not_open"),
+        total=sources.TOTAL,
+        open_only=sources.OPEN_ONLY,
     )
-    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=tables, drafts=_drafts(flow, tools, price, lines))
+    tables = (
+        flow.own_table(
+            record.table,
+            record.one,
+            [
+                column(id_name, "text", "identifier", f"id of the {record.one}"),
+                holder.column(),
+                column("status", "text", "category", "status"),
+            ],
+            [id_name],
+            holder.key(),
+        ),
+        flow.own_table(
+            lines,
+            f"{record.one} line",
+            [
+                column(id_name, "text", "reference", f"id of the {record.one}"),
+                subject_column(subject),
+                column("quantity", "integer", "measure", "quantity"),
+                column("price", "real", "money", "price"),
+            ],
+            [id_name, key],
+            [reference(key, subject)],
+        ),
+    )
+    return Overlay(
+        workflow=NAME, entities=(subject.name, *holder.tables), tables=tables, drafts=_drafts(flow, tools, price, lines)
+    )
 
 
 def _drafts(flow: Flow, tools: dict[str, str], price: Column, lines: str) -> tuple:
     subject, record, holder = flow.subject, flow.record, flow.holder
     item, which, own = key_param(subject), record.which(), record.own()
-    total = Out(name="total", kind="number", words=f"total of the {record.one}", minimum=0,
-                meaning=Meaning(kind="aggregate", table=lines, column="price"))
-    unit_price = Out(name="price", kind=kind_of(price), words=in_unit(price),
-                     meaning=Meaning(kind="value", table=subject.name, column=price.name))
-    quantity = Out(name="quantity", kind="integer", words="quantity on the line", minimum=1,
-                   meaning=Meaning(kind="value", table=lines, column="quantity"))
+    total = Out(
+        name="total",
+        kind="number",
+        words=f"total of the {record.one}",
+        minimum=0,
+        meaning=Meaning(kind="aggregate", table=lines, column="price"),
+    )
+    unit_price = Out(
+        name="price",
+        kind=kind_of(price),
+        words=in_unit(price),
+        meaning=Meaning(kind="value", table=subject.name, column=price.name),
+    )
+    quantity = Out(
+        name="quantity",
+        kind="integer",
+        words="quantity on the line",
+        minimum=1,
+        meaning=Meaning(kind="value", table=lines, column="quantity"),
+    )
     how_many = record.quantity("quantity", f"how many more of this {subject.one}", 100)
     no_record = f"an unknown {record.one} (not_found)"
     not_open = flow.wrong_state(["open"], "not_open")
     unknown = f"an unknown {subject.one} (not_found)"
     label = [_label_out(subject)] if subject.label else []
     return (
-        flow.draft(name=tools["open"], pattern="create", template=OPEN, params=[holder.param(record.table)],
-                   what=f"Start an empty {record.one} for {article(holder.words)}. The {record.one} becomes OPEN.",
-                   fields=[record.made(), record.status("open")], tables=holder.tables, refusals=holder.refusals,
-                   said=["new basket", "begin to buy"]),
-        flow.draft(name=tools["add"], pattern="change", template=ADD, params=[which, item, how_many],
-                   tables=[lines, subject.name], what=f"Put {subject.many} into an open {record.one} at their {price.words}; "
-                   "a quantity that is there already grows.", fields=[own, quantity, unit_price, total],
-                   refusals=[no_record, not_open, unknown, f"{article(subject.one)} without a price (not_for_sale)"],
-                   said=["buy", "take", "put in"]),
-        flow.draft(name=tools["remove"], pattern="change", template=REMOVE, params=[which, item], tables=[lines],
-                   what=f"Take {article(subject.one)} out of an open {record.one}, its whole quantity.", fields=[own, total],
-                   refusals=[no_record, not_open, f"{article(subject.one)} that is not in it (not_in_{record.name})"],
-                   said=["take out", "delete"]),
-        flow.draft(name=tools["place"], pattern="transition", template=PLACE, params=[which], tables=[lines],
-                   what=f"Place an open {record.one}: nothing in it can change any more. The {record.one} becomes PLACED.",
-                   fields=[own, record.status("placed"), total],
-                   refusals=[no_record, not_open, f"{article(record.one)} without lines (empty_{record.name})"],
-                   said=["submit", "check out", "finish buying"]),
-        flow.transition(name=tools["cancel"], pattern="cancel", what=f"Call off {article(record.one)}, open or placed.",
-                        doc=f"Call off {article(record.one)}.", allowed=["open", "placed"], target="cancelled",
-                        code="already_cancelled", said=["cancel", "drop"]),
-        flow.draft(name=tools["get"], pattern="inspect", template=GET, params=[which], tables=[lines], writes=False,
-                   what=f"Show one {record.one} and what it comes to.", refusals=[no_record], said=["how much", "bill"],
-                   fields=[own, holder.out(record.table), record.status(), total]),
-        flow.draft(name=tools["lines"], pattern="children", template=LINES, params=[which, page_param()], writes=False,
-                   tables=[lines, subject.name], listing=lines, what=f"List what is in one {record.one}.",
-                   refusals=[no_record], said=["content", "basket"],
-                   fields=[flow.subject_out(), quantity, unit_price, *label]),
+        flow.draft(
+            name=tools["open"],
+            pattern="create",
+            template=sources.OPEN,
+            params=[holder.param(record.table)],
+            what=f"Start an empty {record.one} for {article(holder.words)}. The {record.one} becomes OPEN.",
+            fields=[record.made(), record.status("open")],
+            tables=holder.tables,
+            refusals=holder.refusals,
+            said=["new basket", "begin to buy"],
+        ),
+        flow.draft(
+            name=tools["add"],
+            pattern="change",
+            template=sources.ADD,
+            params=[which, item, how_many],
+            tables=[lines, subject.name],
+            what=f"Put {subject.many} into an open {record.one} at their {price.words}; "
+            "a quantity that is there already grows.",
+            fields=[own, quantity, unit_price, total],
+            refusals=[no_record, not_open, unknown, f"{article(subject.one)} without a price (not_for_sale)"],
+            said=["buy", "take", "put in"],
+        ),
+        flow.draft(
+            name=tools["remove"],
+            pattern="change",
+            template=sources.REMOVE,
+            params=[which, item],
+            tables=[lines],
+            what=f"Take {article(subject.one)} out of an open {record.one}, its whole quantity.",
+            fields=[own, total],
+            refusals=[no_record, not_open, f"{article(subject.one)} that is not in it (not_in_{record.name})"],
+            said=["take out", "delete"],
+        ),
+        flow.draft(
+            name=tools["place"],
+            pattern="transition",
+            template=sources.PLACE,
+            params=[which],
+            tables=[lines],
+            what=f"Place an open {record.one}: nothing in it can change any more. The {record.one} becomes PLACED.",
+            fields=[own, record.status("placed"), total],
+            refusals=[no_record, not_open, f"{article(record.one)} without lines (empty_{record.name})"],
+            said=["submit", "check out", "finish buying"],
+        ),
+        flow.transition(
+            name=tools["cancel"],
+            pattern="cancel",
+            what=f"Call off {article(record.one)}, open or placed.",
+            doc=f"Call off {article(record.one)}.",
+            allowed=["open", "placed"],
+            target="cancelled",
+            code="already_cancelled",
+            said=["cancel", "drop"],
+        ),
+        flow.draft(
+            name=tools["get"],
+            pattern="inspect",
+            template=sources.GET,
+            params=[which],
+            tables=[lines],
+            writes=False,
+            what=f"Show one {record.one} and what it comes to.",
+            refusals=[no_record],
+            said=["how much", "bill"],
+            fields=[own, holder.out(record.table), record.status(), total],
+        ),
+        flow.draft(
+            name=tools["lines"],
+            pattern="children",
+            template=sources.LINES,
+            params=[which, page_param()],
+            writes=False,
+            tables=[lines, subject.name],
+            listing=lines,
+            what=f"List what is in one {record.one}.",
+            refusals=[no_record],
+            said=["content", "basket"],
+            fields=[flow.subject_out(), quantity, unit_price, *label],
+        ),
     )
 
 
 def _stories(
-    scenarios: Scenarios, tools: dict[str, str], subject: Entity, holder: Holder, id_name: str, prices: dict[Any, Any],
+    scenarios: Scenarios,
+    tools: dict[str, str],
+    subject: Entity,
+    holder: Holder,
+    id_name: str,
+    prices: dict[Any, Any],
     rng: Random,
 ) -> None:
     key, add, record = subject.key_name, scenarios.add, tools["get"].removeprefix("get_")
@@ -292,12 +294,30 @@ def _stories(
     add(tools["add"], "refuses what is placed", "refusal", start(ana), put(one, 1), of("place"), put(two, 1))
     for item in [item for item, price in prices.items() if price is None][:1]:
         add(tools["add"], "refuses what has no price", "refusal", start(ana), put(item, 1))
-    add(tools["remove"], "takes a line out", "typical", start(ana), put(one, 2), put(two, 1), of("remove", **{key: one}))
+    add(
+        tools["remove"], "takes a line out", "typical", start(ana), put(one, 2), put(two, 1), of("remove", **{key: one})
+    )
     add(tools["remove"], "comes down to nothing", "edge", start(ana), put(one, 2), of("remove", **{key: one}))
-    add(tools["remove"], "leaves the other line", "effect", start(ana), put(one, 2), put(two, 1),
-        of("remove", **{key: one}), of("lines"))
+    add(
+        tools["remove"],
+        "leaves the other line",
+        "effect",
+        start(ana),
+        put(one, 2),
+        put(two, 1),
+        of("remove", **{key: one}),
+        of("lines"),
+    )
     add(tools["remove"], "refuses what is not in it", "refusal", start(ana), put(one, 1), of("remove", **{key: two}))
-    add(tools["remove"], "refuses what is placed", "refusal", start(ana), put(one, 1), of("place"), of("remove", **{key: one}))
+    add(
+        tools["remove"],
+        "refuses what is placed",
+        "refusal",
+        start(ana),
+        put(one, 1),
+        of("place"),
+        of("remove", **{key: one}),
+    )
     add(tools["place"], "closes it", "typical", start(ana), put(one, 2), of("place"))
     add(tools["place"], "is kept", "effect", start(ana), put(two, 1), of("place"), of("get"))
     add(tools["place"], "sums up many lines", "edge", start(bo), *[put(item, 2) for item in priced[:6]], of("place"))
@@ -311,8 +331,14 @@ def _stories(
     add(tools["get"], "refuses an unknown id", "refusal", (tools["get"], {id_name: "OR0"}))
     add(tools["lines"], "lists two lines", "typical", start(ana), put(one, 2), put(two, 1), of("lines"))
     add(tools["lines"], "is empty at first", "edge", start(ana), of("lines"))
-    add(tools["lines"], "goes on to the second page", "edge", start(ana), *[put(item, 1) for item in priced[:6]],
-        of("lines", page=2))
+    add(
+        tools["lines"],
+        "goes on to the second page",
+        "edge",
+        start(ana),
+        *[put(item, 1) for item in priced[:6]],
+        of("lines", page=2),
+    )
     add(tools["lines"], "refuses an unknown id", "refusal", (tools["lines"], {id_name: f"{record}-0"}))
 
 

@@ -55,28 +55,65 @@ class Scenarios:
                 if isinstance(value, str) and value in ledger.minted:
                     known.setdefault(value, f"before[{number}].{key}")
         expect = None if refused else _placed(results[-1], ledger.minted, known)
-        self._keep(ToolTest(name=name, tool=tool, kind="refusal" if refused else kind, before=tuple(calls[:-1]),
-                            call=calls[-1], expect=expect, refusal=refused))
+        self._keep(
+            ToolTest(
+                name=name,
+                tool=tool,
+                kind="refusal" if refused else kind,
+                before=tuple(calls[:-1]),
+                call=calls[-1],
+                expect=expect,
+                refusal=refused,
+            )
+        )
 
     def invalid(self, tool: str, name: str, arguments: Mapping[str, Json]) -> None:
         """A test of arguments that break the schema of `tool`."""
-        self._keep(ToolTest(name=name, tool=tool, kind="refusal", call=Call(tool=tool, arguments=dict(arguments)),
-                            refusal=INVALID))
+        self._keep(
+            ToolTest(
+                name=name, tool=tool, kind="refusal", call=Call(tool=tool, arguments=dict(arguments)), refusal=INVALID
+            )
+        )
 
     def transition(
-        self, tool: str, show: str, record_id: str, first: Sequence[Step], other: Sequence[Step], show_first: str = "is kept"
+        self,
+        tool: str,
+        show: str,
+        record_id: str,
+        first: Sequence[Step],
+        other: Sequence[Step],
+        show_first: str = "is kept",
     ) -> None:
         """The stories every change of state has: it works, it lasts, it hits the right record, the unknown is refused.
 
         `first` and `other` make a record each, in the state that the change starts from; their first call makes its id.
         """
         self.add(tool, "works", "typical", *first, (tool, {record_id: Made(0, record_id)}))
-        self.add(tool, show_first, "effect", *first, (tool, {record_id: Made(0, record_id)}),
-                 (show, {record_id: Made(0, record_id)}))
-        self.add(tool, "hits the second one made", "edge", *first, *_shifted(other, len(first)),
-                 (tool, {record_id: Made(len(first), record_id)}))
-        self.add(tool, "leaves the first one alone", "effect", *first, *_shifted(other, len(first)),
-                 (tool, {record_id: Made(len(first), record_id)}), (show, {record_id: Made(0, record_id)}))
+        self.add(
+            tool,
+            show_first,
+            "effect",
+            *first,
+            (tool, {record_id: Made(0, record_id)}),
+            (show, {record_id: Made(0, record_id)}),
+        )
+        self.add(
+            tool,
+            "hits the second one made",
+            "edge",
+            *first,
+            *_shifted(other, len(first)),
+            (tool, {record_id: Made(len(first), record_id)}),
+        )
+        self.add(
+            tool,
+            "leaves the first one alone",
+            "effect",
+            *first,
+            *_shifted(other, len(first)),
+            (tool, {record_id: Made(len(first), record_id)}),
+            (show, {record_id: Made(0, record_id)}),
+        )
         self.add(tool, "is refused twice", "refusal", *first, *[(tool, {record_id: Made(0, record_id)})] * 2)
         self.add(tool, "refuses an unknown id", "refusal", (tool, {record_id: "XX0000"}))
 

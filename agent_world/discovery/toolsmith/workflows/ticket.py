@@ -24,96 +24,63 @@ from agent_world.discovery.toolsmith.workflows.base import (
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
 from agent_world.discovery.toolsmith.workflows.holders import WORKERS, Holder, column, holder_of
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
+from agent_world.discovery.toolsmith.workflows.sources import ticket as sources
 from agent_world.environments.model import Meaning
 
 NAME = "ticket"
-_NOUNS = ("ticket", "issue", "incident", "maintenance", "fault", "asset", "alert", "support", "case", "defect", "monitor")
+_NOUNS = (
+    "ticket",
+    "issue",
+    "incident",
+    "maintenance",
+    "fault",
+    "asset",
+    "alert",
+    "support",
+    "case",
+    "defect",
+    "monitor",
+)
 _VERBS = ("report", "resolve", "repair", "inspect", "maintain", "assign", "escalate", "monitor", "troubleshoot", "fix")
-_ASSETS = {"airport", "plane", "station", "park", "server", "instance", "service", "region", "device", "building", "machine",
-           "vehicle", "license", "package", "code", "zone", "element", "isotope", "index", "system", "school", "stadium",
-           "subdivision", "area", "place", "action", "volume", "endpoint"}
-_STATES = {"open": "nobody works on it", "assigned": "somebody works on it", "resolved": "done", "reopened": "back again"}
+_ASSETS = {
+    "airport",
+    "plane",
+    "station",
+    "park",
+    "server",
+    "instance",
+    "service",
+    "region",
+    "device",
+    "building",
+    "machine",
+    "vehicle",
+    "license",
+    "package",
+    "code",
+    "zone",
+    "element",
+    "isotope",
+    "index",
+    "system",
+    "school",
+    "stadium",
+    "subdivision",
+    "area",
+    "place",
+    "action",
+    "volume",
+    "endpoint",
+}
+_STATES = {
+    "open": "nobody works on it",
+    "assigned": "somebody works on it",
+    "resolved": "done",
+    "reopened": "back again",
+}
 _PROBLEMS = {"fault": "something is broken", "wrong data": "a fact is wrong", "question": "somebody asks"}
 _PRIORITIES = ("high", "normal")
 _LIMIT = 2
-
-REPORT = '''
-from toolkit import Refused
-
-${urgent_constant}
-
-
-def $tool(world, *, $subject_key: $subject_hint, problem: str) -> dict:
-    """Open $a_record about $a_subject."""
-    ${subject_check}
-    pending = world.db.execute(
-        "SELECT 1 FROM $records WHERE $subject_key = ? AND problem = ? AND status <> 'resolved'", ($subject_key, problem)
-    ).fetchone()
-    if pending is not None:
-        raise Refused("already_reported", f"The same problem of {$subject_key} is reported already; follow that one.")
-    ${priority}
-    $record_id = world.new_id("$prefix")
-    world.db.execute(
-        "INSERT INTO $records VALUES (?, ?, ?, ?, NULL, 'open')", ($record_id, $subject_key, problem, priority)
-    )
-    return {"$record_id": $record_id, "status": "open", "priority": priority}
-'''
-
-ASSIGN = '''
-from toolkit import Refused
-
-MOST_AT_ONCE = $limit
-
-
-def $tool(world, *, $record_id: str, $worker: $worker_hint) -> dict:
-    """Give an open $record_words to somebody."""
-    $record = world.db.execute("SELECT status FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-    ${known}
-    ${must_be_open}
-    ${worker_check}
-    at_once = world.db.execute(
-        "SELECT count(*) FROM $records WHERE $worker = ? AND status = 'assigned'", ($worker,)
-    ).fetchone()[0]
-    if at_once >= MOST_AT_ONCE:
-        raise Refused("too_busy", f"{$worker} works on {at_once} already; name somebody else.")
-    world.db.execute(
-        "UPDATE $records SET $worker = ?, status = 'assigned' WHERE $record_id = ?", ($worker, $record_id)
-    )
-    return {"$record_id": $record_id, "status": "assigned", "$worker": $worker}
-'''
-
-ESCALATE = '''
-from toolkit import Refused
-
-
-def $tool(world, *, $record_id: str) -> dict:
-    """Raise the priority of $a_record to high."""
-    $record = world.db.execute(
-        "SELECT priority, status FROM $records WHERE $record_id = ?", ($record_id,)
-    ).fetchone()
-    ${known}
-    if $record["status"] == "resolved":
-        raise Refused("resolved", "It is resolved; reopen it first.")
-    if $record["priority"] == "high":
-        raise Refused("already_high", "Its priority is high already; there is nothing to raise.")
-    world.db.execute("UPDATE $records SET priority = 'high' WHERE $record_id = ?", ($record_id,))
-    return {"$record_id": $record_id, "priority": "high"}
-'''
-
-ABOUT = '''
-from toolkit import Refused, paged
-
-PAGE_SIZE = 5
-
-
-def $tool(world, *, $subject_key: $subject_hint, page: int = 1) -> dict:
-    """All that was reported on $a_subject."""
-    ${subject_check}
-    rows = world.db.execute(
-        "SELECT $record_id, problem, status FROM $records WHERE $subject_key = ? ORDER BY problem, rowid", ($subject_key,)
-    ).fetchall()
-    return paged(rows, page, PAGE_SIZE)
-'''
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
@@ -136,20 +103,34 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     worker = holder_of(view, subject, "assignee", WORKERS)
     key, id_name = subject.key_name, record.id_name
     item = snake(subject.one)
-    tools = {"report": f"report_{item}_{record.name}", "assign": f"assign_{record.name}", "escalate": f"escalate_{record.name}",
-             "resolve": f"resolve_{record.name}", "reopen": f"reopen_{record.name}", "get": f"get_{record.name}",
-             "about": f"list_{record.table}_of_{item}"}
-    urgent = {row[subject.key.name]: _is_urgent(row[bound[0].column.name], bound[1]) if bound else False
-              for row in subject.rows}
+    tools = {
+        "report": f"report_{item}_{record.name}",
+        "assign": f"assign_{record.name}",
+        "escalate": f"escalate_{record.name}",
+        "resolve": f"resolve_{record.name}",
+        "reopen": f"reopen_{record.name}",
+        "get": f"get_{record.name}",
+        "about": f"list_{record.table}_of_{item}",
+    }
+    urgent = {
+        row[subject.key.name]: _is_urgent(row[bound[0].column.name], bound[1]) if bound else False
+        for row in subject.rows
+    }
 
     def ledger() -> TicketLedger:
-        kept = TicketLedger(urgent=urgent, workers=worker.keys, limit=_LIMIT,
-                            names={"ticket": id_name, "asset": key, "worker": worker.name})
+        kept = TicketLedger(
+            urgent=urgent,
+            workers=worker.keys,
+            limit=_LIMIT,
+            names={"ticket": id_name, "asset": key, "worker": worker.name},
+        )
         kept.operations = {
             tools["report"]: lambda **a: kept.report(a[key], a["problem"]),
             tools["assign"]: lambda **a: kept.assign(a[id_name], a[worker.name]),
             tools["escalate"]: lambda **a: kept.escalate(a[id_name]),
-            tools["resolve"]: lambda **a: kept.transition(a[id_name], id_name, ["assigned"], "resolved", "not_assigned"),
+            tools["resolve"]: lambda **a: kept.transition(
+                a[id_name], id_name, ["assigned"], "resolved", "not_assigned"
+            ),
             tools["reopen"]: lambda **a: kept.transition(a[id_name], id_name, ["resolved"], "reopened", "not_resolved"),
             tools["get"]: lambda **a: kept.show(a[id_name]),
             tools["about"]: lambda **a: kept.about(a[key], a.get("page", 1)),
@@ -158,12 +139,22 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
 
     scenarios = Scenarios(ledger)
     _stories(scenarios, tools, subject, worker, id_name, urgent, rng)
-    flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=None, scenarios=scenarios), worker, bound)
+    flow = _shared(
+        Flow(view=view, workflow=NAME, subject=subject, record=record, holder=None, scenarios=scenarios), worker, bound
+    )
     own = worker.column()
     table = flow.table(
-        column("problem", "text", "category", "kind of problem"), column("priority", "text", "category", "priority"),
-        column(own.name, own.type, own.role, own.words, nullable=True), keys=worker.key())
-    return Overlay(workflow=NAME, entities=(subject.name, *worker.tables), tables=(table,), drafts=_drafts(flow, tools, worker, bound))
+        column("problem", "text", "category", "kind of problem"),
+        column("priority", "text", "category", "priority"),
+        column(own.name, own.type, own.role, own.words, nullable=True),
+        keys=worker.key(),
+    )
+    return Overlay(
+        workflow=NAME,
+        entities=(subject.name, *worker.tables),
+        tables=(table,),
+        drafts=_drafts(flow, tools, worker, bound),
+    )
 
 
 def _drafts(flow: Flow, tools: dict[str, str], worker: Holder, bound: tuple[Field, Any] | None) -> tuple:
@@ -171,40 +162,98 @@ def _drafts(flow: Flow, tools: dict[str, str], worker: Holder, bound: tuple[Fiel
     asset, made, own, which = flow.subject_param(), record.made(), record.own(), record.which()
     kinds = ", ".join(f"{kind}: {meaning}" for kind, meaning in _PROBLEMS.items())
     problem = record.choice("problem", f"kind of problem ({kinds})", tuple(_PROBLEMS))
-    problem_out = Out(name="problem", kind="string", words="kind of problem", values=tuple(_PROBLEMS), meaning=problem.meaning)
-    priority = Out(name="priority", kind="string", words="priority (high or normal)", values=_PRIORITIES,
-                   meaning=Meaning(kind="filter", table=record.table, column="priority"))
+    problem_out = Out(
+        name="problem", kind="string", words="kind of problem", values=tuple(_PROBLEMS), meaning=problem.meaning
+    )
+    priority = Out(
+        name="priority",
+        kind="string",
+        words="priority (high or normal)",
+        values=_PRIORITIES,
+        meaning=Meaning(kind="filter", table=record.table, column="priority"),
+    )
     high = Out(name="priority", kind="string", words="new priority high", values=("high",), meaning=priority.meaning)
     shown_worker = worker.out(record.table)
-    maybe_worker = Out(name=worker.name, kind=shown_worker.kind, words=f"{shown_worker.words}, if any",
-                       meaning=shown_worker.meaning, nullable=True)
+    maybe_worker = Out(
+        name=worker.name,
+        kind=shown_worker.kind,
+        words=f"{shown_worker.words}, if any",
+        meaning=shown_worker.meaning,
+        nullable=True,
+    )
     urgency = f" Its priority is high where {bound[0].words} is {bound[1]} or more, else normal." if bound else ""
     no_record, unknown = f"an unknown {record.one} (not_found)", f"an unknown {subject.one} (not_found)"
     who = Param(name=worker.name, kind=shown_worker.kind, words=shown_worker.words, meaning=shown_worker.meaning)
     return (
-        flow.draft(name=tools["report"], pattern="create", template=REPORT, params=[asset, problem], tables=[subject.name],
-                   what=f"Report {article(record.one)} of {article(subject.one)}. The {record.one} becomes OPEN.{urgency}",
-                   fields=[made, record.status("open"), priority],
-                   refusals=[unknown, "the same problem while it is unresolved (already_reported)"],
-                   said=["complain", "raise", "file"]),
-        flow.draft(name=tools["assign"], pattern="transition", template=ASSIGN, params=[which, who],
-                   what=f"Give an open or reopened {record.one} to somebody. The {record.one} becomes ASSIGNED.",
-                   fields=[own, record.status("assigned"), shown_worker], tables=worker.tables,
-                   refusals=[no_record, flow.wrong_state(["open", "reopened"], "not_open"), *worker.refusals,
-                             f"somebody who works on {_LIMIT} already (too_busy)"], said=["hand to", "put on"]),
-        flow.draft(name=tools["escalate"], pattern="change", template=ESCALATE, params=[which],
-                   what=f"Raise the priority of {article(record.one)} to high.", fields=[own, high],
-                   refusals=[no_record, "a resolved one (resolved)", "one that is high already (already_high)"],
-                   said=["make urgent", "speed up"]),
-        flow.transition(name=tools["resolve"], what=f"Close an assigned {record.one}.", doc=f"Close {article(record.one)}.",
-                        allowed=["assigned"], target="resolved", code="not_assigned", said=["fix", "finish", "done"]),
-        flow.transition(name=tools["reopen"], what=f"Take a resolved {record.one} up again.", doc="Take it up again.",
-                        allowed=["resolved"], target="reopened", code="not_resolved", said=["not fixed", "back again"]),
+        flow.draft(
+            name=tools["report"],
+            pattern="create",
+            template=sources.REPORT,
+            params=[asset, problem],
+            tables=[subject.name],
+            what=f"Report {article(record.one)} of {article(subject.one)}. The {record.one} becomes OPEN.{urgency}",
+            fields=[made, record.status("open"), priority],
+            refusals=[unknown, "the same problem while it is unresolved (already_reported)"],
+            said=["complain", "raise", "file"],
+        ),
+        flow.draft(
+            name=tools["assign"],
+            pattern="transition",
+            template=sources.ASSIGN,
+            params=[which, who],
+            what=f"Give an open or reopened {record.one} to somebody. The {record.one} becomes ASSIGNED.",
+            fields=[own, record.status("assigned"), shown_worker],
+            tables=worker.tables,
+            refusals=[
+                no_record,
+                flow.wrong_state(["open", "reopened"], "not_open"),
+                *worker.refusals,
+                f"somebody who works on {_LIMIT} already (too_busy)",
+            ],
+            said=["hand to", "put on"],
+        ),
+        flow.draft(
+            name=tools["escalate"],
+            pattern="change",
+            template=sources.ESCALATE,
+            params=[which],
+            what=f"Raise the priority of {article(record.one)} to high.",
+            fields=[own, high],
+            refusals=[no_record, "a resolved one (resolved)", "one that is high already (already_high)"],
+            said=["make urgent", "speed up"],
+        ),
+        flow.transition(
+            name=tools["resolve"],
+            what=f"Close an assigned {record.one}.",
+            doc=f"Close {article(record.one)}.",
+            allowed=["assigned"],
+            target="resolved",
+            code="not_assigned",
+            said=["fix", "finish", "done"],
+        ),
+        flow.transition(
+            name=tools["reopen"],
+            what=f"Take a resolved {record.one} up again.",
+            doc="Take it up again.",
+            allowed=["resolved"],
+            target="reopened",
+            code="not_resolved",
+            said=["not fixed", "back again"],
+        ),
         flow.show(own, flow.subject_out(), problem_out, priority, maybe_worker, record.status()),
-        flow.draft(name=tools["about"], pattern="children", template=ABOUT, params=[asset, page_param()], writes=False,
-                   what=f"List what was reported on one {subject.one}, in order of problem.", refusals=[unknown],
-                   fields=[own, problem_out, record.status()], tables=[subject.name], listing=record.table,
-                   said=["history", "open problems"]),
+        flow.draft(
+            name=tools["about"],
+            pattern="children",
+            template=sources.ABOUT,
+            params=[asset, page_param()],
+            writes=False,
+            what=f"List what was reported on one {subject.one}, in order of problem.",
+            refusals=[unknown],
+            fields=[own, problem_out, record.status()],
+            tables=[subject.name],
+            listing=record.table,
+            said=["history", "open problems"],
+        ),
     )
 
 
@@ -218,12 +267,22 @@ def _shared(flow: Flow, worker: Holder, bound: tuple[Field, Any] | None) -> Flow
         priority = f'priority = "high" if {value} is not None and {value} >= URGENT_FROM else "normal"'
         names["subject_needed"] = quoted(name).replace('"', '\\"')
     return flow.with_blocks(
-        **names, priority=priority, urgent_constant=constant, limit=str(_LIMIT), a_record=article(flow.record.one),
-        must_be_open=flow.state_check(["open", "reopened"], "not_open"))
+        **names,
+        priority=priority,
+        urgent_constant=constant,
+        limit=str(_LIMIT),
+        a_record=article(flow.record.one),
+        must_be_open=flow.state_check(["open", "reopened"], "not_open"),
+    )
 
 
 def _stories(
-    scenarios: Scenarios, tools: dict[str, str], subject: Entity, worker: Holder, id_name: str, urgent: dict[Any, bool],
+    scenarios: Scenarios,
+    tools: dict[str, str],
+    subject: Entity,
+    worker: Holder,
+    id_name: str,
+    urgent: dict[Any, bool],
     rng: Random,
 ) -> None:
     key, add = subject.key_name, scenarios.add
@@ -253,8 +312,17 @@ def _stories(
     add(tools["assign"], "is kept", "effect", report(two), to(bo), of("get"))
     add(tools["assign"], "takes a reopened one", "edge", report(one), to(ana), of("resolve"), of("reopen"), to(bo))
     add(tools["assign"], "gives the second one made", "edge", report(one), report(two), to(bo, 1))
-    add(tools["assign"], "refuses who has enough", "refusal", report(one), report(two), report(three), to(ana, 0), to(ana, 1),
-        to(ana, 2))
+    add(
+        tools["assign"],
+        "refuses who has enough",
+        "refusal",
+        report(one),
+        report(two),
+        report(three),
+        to(ana, 0),
+        to(ana, 1),
+        to(ana, 2),
+    )
     add(tools["assign"], "is refused twice", "refusal", report(one), to(ana), to(bo))
     add(tools["escalate"], "raises it", "typical", report(one), of("escalate"))
     add(tools["escalate"], "is kept", "effect", report(two), of("escalate"), of("get"))
@@ -265,13 +333,25 @@ def _stories(
     add(tools["escalate"], "refuses a resolved one", "refusal", report(one), to(ana), of("resolve"), of("escalate"))
     scenarios.transition(tools["resolve"], tools["get"], id_name, [report(one), to(ana)], [report(two), to(bo)])
     add(tools["resolve"], "refuses an open one", "refusal", report(one), of("resolve"))
-    scenarios.transition(tools["reopen"], tools["get"], id_name, [report(one), to(ana), of("resolve")],
-                         [report(two), to(bo), of("resolve")])
+    scenarios.transition(
+        tools["reopen"],
+        tools["get"],
+        id_name,
+        [report(one), to(ana), of("resolve")],
+        [report(two), to(bo), of("resolve")],
+    )
     add(tools["get"], "shows what was reported", "typical", report(one), of("get"))
     add(tools["get"], "shows who works on it", "edge", report(one), to(ana), of("get"))
     add(tools["get"], "shows the second one made", "edge", report(one), report(two, "question"), of("get", 1))
     add(tools["get"], "refuses an unknown id", "refusal", (tools["get"], {id_name: "IS0"}))
-    add(tools["about"], "lists two problems", "typical", report(one, "question"), report(one), (tools["about"], {key: one}))
+    add(
+        tools["about"],
+        "lists two problems",
+        "typical",
+        report(one, "question"),
+        report(one),
+        (tools["about"], {key: one}),
+    )
     add(tools["about"], "is empty at first", "edge", (tools["about"], {key: two}))
     add(tools["about"], "leaves others out", "effect", report(one), report(two), (tools["about"], {key: two}))
     add(tools["about"], "refuses the unknown", "refusal", (tools["about"], {key: unknown_key(subject)}))

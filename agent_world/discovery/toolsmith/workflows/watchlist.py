@@ -13,19 +13,54 @@ from agent_world.discovery.toolsmith.reads.lookup import unknown_key
 from agent_world.discovery.toolsmith.source import Query, column_of, links_of, quoted
 from agent_world.discovery.toolsmith.view import Entity, Field, View, own_field
 from agent_world.discovery.toolsmith.words import article, snake
-from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, dividing_category, free_noun, theme_score, words_of
+from agent_world.discovery.toolsmith.workflows.base import (
+    Fit,
+    Overlay,
+    ThemeWords,
+    dividing_category,
+    free_noun,
+    theme_score,
+    words_of,
+)
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record, subject_column
 from agent_world.discovery.toolsmith.workflows.holders import Holder, column, holder_of, reference
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
+from agent_world.discovery.toolsmith.workflows.sources import watchlist as sources
 from agent_world.environments.model import Meaning
 
 NAME = "watchlist"
-_NOUNS = ("list", "watchlist", "favourite", "favorite", "playlist", "collection", "shortlist", "itinerary", "plan", "ranking",
-          "bookmark", "portfolio", "selection")
-_VERBS = ("rank", "collect", "shortlist", "favour", "save", "bookmark", "compare", "plan", "curate", "explore", "discover")
+_NOUNS = (
+    "list",
+    "watchlist",
+    "favourite",
+    "favorite",
+    "playlist",
+    "collection",
+    "shortlist",
+    "itinerary",
+    "plan",
+    "ranking",
+    "bookmark",
+    "portfolio",
+    "selection",
+)
+_VERBS = (
+    "rank",
+    "collect",
+    "shortlist",
+    "favour",
+    "save",
+    "bookmark",
+    "compare",
+    "plan",
+    "curate",
+    "explore",
+    "discover",
+)
 _CALLED = (
     ({"movie", "film", "show", "series"}, ("watchlist", "viewing list")),
-    ({"track", "song", "album", "artist", "recording"}, ("playlist", "setlist")),
+    ({"track", "song", "recording"}, ("playlist", "setlist")),
+    ({"album", "artist", "product"}, ("wish list", "shortlist")),
     ({"book", "title", "author"}, ("reading list", "booklist")),
     ({"country", "city", "airport", "park", "place", "zone", "region", "subdivision"}, ("itinerary", "travel list")),
     ({"player", "athlete", "person"}, ("lineup", "squad list")),
@@ -33,120 +68,6 @@ _CALLED = (
 )
 _LIKED = set().union(*(words for words, _ in _CALLED))
 _LIMIT = 10
-
-KNOWN_LIST = '''
-$record = world.db.execute("SELECT $kind_needed FROM $records WHERE $record_id = ?", ($record_id,)).fetchone()
-${known}
-'''
-
-CREATE = '''
-from toolkit import Refused
-
-
-def $tool(world, *, $signature) -> dict:
-    """Start an empty $record_words for $a_holder."""
-    ${holder_check}
-    $record_id = world.new_id("$prefix")
-    world.db.execute("INSERT INTO $records VALUES ($marks)", ($record_id, $values))
-    return {"$record_id": $record_id}
-'''
-
-ADD = '''
-from toolkit import Refused
-
-MOST = $limit
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
-    """Put $a_subject at the end of the $record_words."""
-    ${known_list}
-    $subject = world.db.execute(
-        """
-        ${subject_sql}
-        """,
-        ($subject_key,),
-    ).fetchone()
-    if $subject is None:
-        raise Refused("not_found", f"There is no $subject_words {$subject_key}; search the $subject_many for the right one.")
-    ${kind_check}
-    listed = [row["$subject_key"] for row in world.db.execute(
-        "SELECT $subject_key FROM $entries WHERE $record_id = ?", ($record_id,)
-    )]
-    if $subject_key in listed:
-        raise Refused("already_listed", f"$subject_title {$subject_key} is on it already; move it instead.")
-    if len(listed) >= MOST:
-        raise Refused("list_full", f"No more than {MOST} fit; remove one first.")
-    rank = len(listed) + 1
-    world.db.execute("INSERT INTO $entries VALUES (?, ?, ?)", ($record_id, $subject_key, rank))
-    return {"$record_id": $record_id, "rank": rank}
-'''
-
-RANK_OF = '''
-entry = world.db.execute(
-    "SELECT rank FROM $entries WHERE $record_id = ? AND $subject_key = ?", ($record_id, $subject_key)
-).fetchone()
-if entry is None:
-    raise Refused("not_listed", f"$subject_title {$subject_key} is not on this $record_words; show it to see what is.")
-'''
-
-MOVE = '''
-from toolkit import Refused
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint, rank: int) -> dict:
-    """Give $a_subject on the $record_words another rank; the others close up."""
-    ${known_list}
-    ${rank_of}
-    size = world.db.execute("SELECT count(*) FROM $entries WHERE $record_id = ?", ($record_id,)).fetchone()[0]
-    if rank > size:
-        raise Refused("no_such_rank", f"There are only {size} ranks; choose one of them.")
-    world.db.execute(
-        "UPDATE $entries SET rank = rank - 1 WHERE $record_id = ? AND rank > ?", ($record_id, entry["rank"])
-    )
-    world.db.execute("UPDATE $entries SET rank = rank + 1 WHERE $record_id = ? AND rank >= ?", ($record_id, rank))
-    world.db.execute(
-        "UPDATE $entries SET rank = ? WHERE $record_id = ? AND $subject_key = ?", (rank, $record_id, $subject_key)
-    )
-    return {"$record_id": $record_id, "rank": rank}
-'''
-
-REMOVE = '''
-from toolkit import Refused
-
-
-def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
-    """Take $a_subject off the $record_words; the ranks behind it close up."""
-    ${known_list}
-    ${rank_of}
-    world.db.execute("DELETE FROM $entries WHERE $record_id = ? AND $subject_key = ?", ($record_id, $subject_key))
-    world.db.execute(
-        "UPDATE $entries SET rank = rank - 1 WHERE $record_id = ? AND rank > ?", ($record_id, entry["rank"])
-    )
-    size = world.db.execute("SELECT count(*) FROM $entries WHERE $record_id = ?", ($record_id,)).fetchone()[0]
-    return {"$record_id": $record_id, "size": size}
-'''
-
-SHOW = '''
-from toolkit import Refused, paged
-
-PAGE_SIZE = 5
-
-
-def $tool(world, *, $record_id: str, page: int = 1) -> dict:
-    """What is on one $record_words, by rank."""
-    ${known_list}
-    rows = world.db.execute(
-        """
-        SELECT $entries.rank, $entries.$subject_key, $subject_table.$label_column
-        FROM $entries
-        JOIN $subject_table ON $subject_table.$subject_column = $entries.$subject_key
-        WHERE $entries.$record_id = ?
-        ORDER BY $entries.rank
-        """,
-        ($record_id,),
-    ).fetchall()
-    return paged(rows, page, PAGE_SIZE)
-'''
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
@@ -171,14 +92,23 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     key, id_name, item = subject.key_name, record.id_name, snake(subject.one)
     label = own_field(subject, subject.label)
     kind_name = snake(kind.name) if kind else ""
-    tools = {"create": f"create_{record.name}", "add": f"add_{item}_to_{record.name}", "move": f"move_{item}_in_{record.name}",
-             "remove": f"remove_{item}_from_{record.name}", "show": f"show_{record.name}"}
+    tools = {
+        "create": f"create_{record.name}",
+        "add": f"add_{item}_to_{record.name}",
+        "move": f"move_{item}_in_{record.name}",
+        "remove": f"remove_{item}_from_{record.name}",
+        "show": f"show_{record.name}",
+    }
     kinds = {row[subject.key.name]: value_of(row, kind) if kind else None for row in subject.rows}
 
     def ledger() -> WatchlistLedger:
         kept = WatchlistLedger(
-            kinds=kinds, labels={row[subject.key.name]: row[subject.label.name] for row in subject.rows}, limit=_LIMIT,
-            holders=holder.keys, names={"list": id_name, "item": key, "label": label.name} | ({"kind": kind_name} if kind else {}))
+            kinds=kinds,
+            labels={row[subject.key.name]: row[subject.label.name] for row in subject.rows},
+            limit=_LIMIT,
+            holders=holder.keys,
+            names={"list": id_name, "item": key, "label": label.name} | ({"kind": kind_name} if kind else {}),
+        )
         kept.operations = {
             tools["create"]: lambda **a: kept.create(a[holder.name], a.get(kind_name)),
             tools["add"]: lambda **a: kept.add(a[id_name], a[key]),
@@ -191,18 +121,36 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     scenarios = Scenarios(ledger)
     _stories(scenarios, tools, subject, holder, id_name, kind_name, kinds, rng)
     entries = f"{record.name}_entries"
-    flow = _shared(Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios),
-                   kind, kind_name, label, entries)
+    flow = _shared(
+        Flow(view=view, workflow=NAME, subject=subject, record=record, holder=holder, scenarios=scenarios),
+        kind,
+        kind_name,
+        label,
+        entries,
+    )
     own = [column(id_name, "text", "identifier", f"id of the {record.one}"), holder.column()]
     if kind:
         own.append(column(kind_name, kind.column.type, kind.column.role, kind.words))
     tables = (
         flow.own_table(record.table, record.one, own, [id_name], holder.key()),
-        flow.own_table(entries, f"{record.one} entry",
-                       [column(id_name, "text", "reference", f"id of the {record.one}"), subject_column(subject),
-                        column("rank", "integer", "measure", "rank")], [id_name, key], [reference(key, subject)]),
+        flow.own_table(
+            entries,
+            f"{record.one} entry",
+            [
+                column(id_name, "text", "reference", f"id of the {record.one}"),
+                subject_column(subject),
+                column("rank", "integer", "measure", "rank"),
+            ],
+            [id_name, key],
+            [reference(key, subject)],
+        ),
     )
-    return Overlay(workflow=NAME, entities=(subject.name, *holder.tables), tables=tables, drafts=_drafts(flow, tools, kind, kind_name, label, entries))
+    return Overlay(
+        workflow=NAME,
+        entities=(subject.name, *holder.tables),
+        tables=tables,
+        drafts=_drafts(flow, tools, kind, kind_name, label, entries),
+    )
 
 
 def _drafts(flow: Flow, tools: dict[str, str], kind: Field | None, kind_name: str, label: Field, entries: str) -> tuple:
@@ -210,42 +158,115 @@ def _drafts(flow: Flow, tools: dict[str, str], kind: Field | None, kind_name: st
     item, which, own = flow.subject_param(), record.which(), record.own()
     ranked = Meaning(kind="value", table=entries, column="rank")
     rank_out = Out(name="rank", kind="integer", words="rank from 1", minimum=1, meaning=ranked)
-    rank = Param(name="rank", kind="integer", words="new rank, 1 is the top", minimum=1, maximum=_LIMIT,
-                 meaning=Meaning(kind="quantity", table=entries, column="rank"))
-    size = Out(name="size", kind="integer", words=f"how many {subject.many} are left on it", minimum=0,
-               meaning=Meaning(kind="count", table=entries))
-    no_list, not_listed = f"an unknown {record.one} (not_found)", f"{article(subject.one)} that is not on it (not_listed)"
+    rank = Param(
+        name="rank",
+        kind="integer",
+        words="new rank, 1 is the top",
+        minimum=1,
+        maximum=_LIMIT,
+        meaning=Meaning(kind="quantity", table=entries, column="rank"),
+    )
+    size = Out(
+        name="size",
+        kind="integer",
+        words=f"how many {subject.many} are left on it",
+        minimum=0,
+        meaning=Meaning(kind="count", table=entries),
+    )
+    no_list, not_listed = (
+        f"an unknown {record.one} (not_found)",
+        f"{article(subject.one)} that is not on it (not_listed)",
+    )
     params = [holder.param(record.table)]
     of_kind = ""
     if kind:
         of_kind = f" of one {kind.words}"
         table = kind.via.parent.name if kind.via else subject.name
-        params.append(Param(name=kind_name, kind=kind_of(kind.column), words=f"{kind.words} that the {record.one} is kept to",
-                            enum=enum_values(subject, kind), meaning=Meaning(kind="filter", table=table, column=kind.column.name)))
+        params.append(
+            Param(
+                name=kind_name,
+                kind=kind_of(kind.column),
+                words=f"{kind.words} that the {record.one} is kept to",
+                enum=enum_values(subject, kind),
+                meaning=Meaning(kind="filter", table=table, column=kind.column.name),
+            )
+        )
     tables = [entries, subject.name, *([kind.via.parent.name] if kind and kind.via else [])]
     wrong = [f"{article(subject.one)} of another {kind.words} (wrong_{kind_name})"] if kind else []
     return (
-        flow.draft(name=tools["create"], pattern="create", template=CREATE, params=params, fields=[record.made()],
-                   what=f"Start an empty {record.one} for {subject.many}{of_kind}.", tables=holder.tables,
-                   refusals=holder.refusals, said=["new list", "begin a list"]),
-        flow.draft(name=tools["add"], pattern="change", template=ADD, params=[which, item], tables=tables,
-                   what=f"Put {article(subject.one)} at the end of {article(record.one)}; at most {_LIMIT} fit.",
-                   fields=[own, rank_out], said=["put on", "append"],
-                   refusals=[no_list, f"an unknown {subject.one} (not_found)", *wrong,
-                             f"{article(subject.one)} that is on it already (already_listed)", "an eleventh one (list_full)"]),
-        flow.draft(name=tools["move"], pattern="change", template=MOVE, params=[which, item, rank], tables=[entries],
-                   what=f"Give {article(subject.one)} another rank on {article(record.one)}; the others close up.",
-                   fields=[own, rank_out], refusals=[no_list, not_listed, "a rank beyond the last one (no_such_rank)"],
-                   said=["move up", "move down", "put first"]),
-        flow.draft(name=tools["remove"], pattern="change", template=REMOVE, params=[which, item], tables=[entries],
-                   what=f"Take {article(subject.one)} off {article(record.one)}; the ranks behind it close up.",
-                   fields=[own, size], refusals=[no_list, not_listed], said=["take off", "delete", "drop"]),
-        flow.draft(name=tools["show"], pattern="children", template=SHOW, params=[which, page_param()], writes=False,
-                   tables=[entries, subject.name], listing=entries, what=f"Show what is on {article(record.one)}, by rank.",
-                   refusals=[no_list], said=["what is on it", "order of the list"],
-                   fields=[rank_out, flow.subject_out(),
-                           Out(name=label.name, kind="string", words=label.words, meaning=label.meaning,
-                               nullable=label.column.nullable)]),
+        flow.draft(
+            name=tools["create"],
+            pattern="create",
+            template=sources.CREATE,
+            params=params,
+            fields=[record.made()],
+            what=f"Start an empty {record.one} for {subject.many}{of_kind}.",
+            tables=holder.tables,
+            refusals=holder.refusals,
+            said=["new list", "begin a list"],
+        ),
+        flow.draft(
+            name=tools["add"],
+            pattern="change",
+            template=sources.ADD,
+            params=[which, item],
+            tables=tables,
+            what=f"Put {article(subject.one)} at the end of {article(record.one)}; at most {_LIMIT} fit.",
+            fields=[own, rank_out],
+            said=["put on", "append"],
+            refusals=[
+                no_list,
+                f"an unknown {subject.one} (not_found)",
+                *wrong,
+                f"{article(subject.one)} that is on it already (already_listed)",
+                "an eleventh one (list_full)",
+            ],
+        ),
+        flow.draft(
+            name=tools["move"],
+            pattern="change",
+            template=sources.MOVE,
+            params=[which, item, rank],
+            tables=[entries],
+            what=f"Give {article(subject.one)} another rank on {article(record.one)}; the others close up.",
+            fields=[own, rank_out],
+            refusals=[no_list, not_listed, "a rank beyond the last one (no_such_rank)"],
+            said=["move up", "move down", "put first"],
+        ),
+        flow.draft(
+            name=tools["remove"],
+            pattern="change",
+            template=sources.REMOVE,
+            params=[which, item],
+            tables=[entries],
+            what=f"Take {article(subject.one)} off {article(record.one)}; the ranks behind it close up.",
+            fields=[own, size],
+            refusals=[no_list, not_listed],
+            said=["take off", "delete", "drop"],
+        ),
+        flow.draft(
+            name=tools["show"],
+            pattern="children",
+            template=sources.SHOW,
+            params=[which, page_param()],
+            writes=False,
+            tables=[entries, subject.name],
+            listing=entries,
+            what=f"Show what is on {article(record.one)}, by rank.",
+            refusals=[no_list],
+            said=["what is on it", "order of the list"],
+            fields=[
+                rank_out,
+                flow.subject_out(),
+                Out(
+                    name=label.name,
+                    kind="string",
+                    words=label.words,
+                    meaning=label.meaning,
+                    nullable=label.column.nullable,
+                ),
+            ],
+        ),
     )
 
 
@@ -260,21 +281,39 @@ def _shared(flow: Flow, kind: Field | None, kind_name: str, label: Field, entrie
         signature.append(f"{kind_name}: {hint}")
         values.append(kind_name)
         shown = [(column_of(kind, links), kind_name)]
-        check = (f'if $subject["{kind_name}"] != $record["{kind_name}"]:\n'
-                 f'    raise Refused("wrong_{kind_name}", f"This $record_words is for {kind.words} '
-                 f'{{$record[\'{kind_name}\']}}; choose another $subject_words.")')
+        check = (
+            f'if $subject["{kind_name}"] != $record["{kind_name}"]:\n'
+            f'    raise Refused("wrong_{kind_name}", f"This $record_words is for {kind.words} '
+            f"{{$record['{kind_name}']}}; choose another $subject_words.\")"
+        )
     prefix = f"{quoted(subject.name)}." if links else ""
     query = Query(entity=subject, shown=shown, links=links, where=[f"{prefix}{quoted(subject.key.name)} = ?"])
     return flow.with_blocks(
-        entries=entries, kind_needed=kind_name or "1", known_list=KNOWN_LIST, kind_check=check, rank_of=RANK_OF
-        .replace("$subject_title", subject.one.capitalize()), subject_title=subject.one.capitalize(),
-        subject_sql=query.text(), limit=str(_LIMIT), signature=", ".join(signature), values=", ".join(values),
-        marks=", ".join("?" * (len(values) + 1)), label_column=quoted(label.column.name), a_holder=article(holder.words))
+        entries=entries,
+        kind_needed=kind_name or "1",
+        known_list=sources.KNOWN_LIST,
+        kind_check=check,
+        rank_of=sources.RANK_OF.replace("$subject_title", subject.one.capitalize()),
+        subject_title=subject.one.capitalize(),
+        subject_sql=query.text(),
+        limit=str(_LIMIT),
+        signature=", ".join(signature),
+        values=", ".join(values),
+        marks=", ".join("?" * (len(values) + 1)),
+        label_column=quoted(label.column.name),
+        a_holder=article(holder.words),
+    )
 
 
 def _stories(
-    scenarios: Scenarios, tools: dict[str, str], subject: Entity, holder: Holder, id_name: str, kind_name: str,
-    kinds: dict[Any, Any], rng: Random,
+    scenarios: Scenarios,
+    tools: dict[str, str],
+    subject: Entity,
+    holder: Holder,
+    id_name: str,
+    kind_name: str,
+    kinds: dict[Any, Any],
+    rng: Random,
 ) -> None:
     key, add = subject.key_name, scenarios.add
     values = [value for value in kinds.values() if value is not None]
@@ -301,8 +340,12 @@ def _stories(
     add(tools["create"], "gives each a new id", "edge", create(ana), create(ana))
     scenarios.invalid(tools["create"], "needs somebody", {})
     if holder.entity:
-        add(tools["create"], "refuses a stranger", "refusal",
-            (tools["create"], {**create(ana)[1], holder.name: unknown_key(holder.entity)}))
+        add(
+            tools["create"],
+            "refuses a stranger",
+            "refusal",
+            (tools["create"], {**create(ana)[1], holder.name: unknown_key(holder.entity)}),
+        )
     add(tools["add"], "puts one on", "typical", create(ana), put(one))
     add(tools["add"], "goes to the end", "typical", create(ana), put(one), put(two))
     add(tools["add"], "is on it then", "effect", create(ana), put(two), of("show"))
@@ -327,8 +370,14 @@ def _stories(
     add(tools["show"], "shows them by rank", "typical", *three_on, of("show"))
     add(tools["show"], "is empty at first", "edge", create(ana), of("show"))
     if len(same) > 6:
-        add(tools["show"], "goes on to the second page", "edge", create(ana), *[put(item) for item in same[:6]],
-            of("show", page=2))
+        add(
+            tools["show"],
+            "goes on to the second page",
+            "edge",
+            create(ana),
+            *[put(item) for item in same[:6]],
+            of("show", page=2),
+        )
     add(tools["show"], "refuses an unknown id", "refusal", (tools["show"], {id_name: "LS0"}))
 
 
