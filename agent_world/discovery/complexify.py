@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 from agent_world.discovery.corpus import Corpus
 from agent_world.discovery.documents import FORMATS, Format, render
+from agent_world.discovery.mining import find_data
 from agent_world.discovery.model import RawTable, Theme
 from agent_world.discovery.references import FoundReference, find_references
 from agent_world.discovery.richness import distinct_rows, richness
 from agent_world.discovery.structure import Built, assemble, build
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
+from agent_world.discovery.words import name_words
 from agent_world.environments.model import (
     DOCUMENTS_FOLDER,
     SQLITE_FILE,
@@ -34,6 +36,10 @@ _SHEET_ROWS = 40
 _SHEET_COLUMNS = 5
 _PAGE_BYTES = 40_000
 _PAGES_READ = 6
+_RELATED_SCORE = 0.03
+_NOT_THINGS = {"code", "alpha", "numeric", "name"}
+_PAGE_WORDS = 3
+_PAGE_COVERAGE = 0.10
 _README_BYTES = 6_000
 
 
@@ -51,8 +57,9 @@ def complexify(
     """The database of this round, or None when nothing new was found: then the round does not count."""
     built = load(database, files)
     known = known_sources(database)
+    own = [_raw(item) for item in built if item.table.added_in == 0]
     references = find_references(
-        [_raw(item) for item in built], corpus, known_files=known,
+        own, corpus, known_files=known,
         taken={(item.table.name, foreign.column) for item in built for foreign in item.table.foreign_keys})
     grown = _with_reference(built, references, round)
     if grown:
@@ -60,8 +67,9 @@ def complexify(
                       and found.table.source != grown[-1].table.source]
         known |= {_source_of(grown[-1].table)}
     addition = (_sheet(references, database, round)
+                or _readme(grown or built, corpus, known, round)
                 or _page(theme, corpus, known, round)
-                or _readme(grown or built, corpus, known, round))
+                or _related(theme, corpus, known, database, round))
     if grown is None and addition is None:
         return None
     built = grown or built
@@ -116,11 +124,20 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
     """The tables plus the best reference table that brings something, linked to the column that refers to it."""
     names = {item.table.name for item in built}
     for found in references:
-        parent = build([found.table], {found.table.name: found.link.parent_column}, [], added_in=round)[0]
+        table = _named(found)
+        parent = build([table], {table.name: found.link.parent_column}, [], added_in=round)[0]
         if parent.table.name in names or len(parent.table.columns) < 2 or not _brings_rows(parent, built):
             continue
         return [*(_linked(item, found, parent) for item in built), parent]
     return None
+
+
+def _named(found: FoundReference) -> RawTable:
+    """The table under a name a person would use: one made of codes is called after the column that refers to it."""
+    words = [word for word in name_words(found.link.column) if len(word) > 3 and word not in _NOT_THINGS]
+    if not any(map(str.isdigit, found.table.name)) or not words:
+        return found.table
+    return replace(found.table, name=words[-1])
 
 
 def _brings_rows(parent: Built, built: Sequence[Built]) -> bool:
@@ -156,22 +173,39 @@ def round_share(part: int, whole: int) -> float:
 def _sheet(references: Sequence[FoundReference], database: Database, round: int) -> _Addition | None:
     """A small table of another source, about values that occur here, as a document."""
     for found in references:
-        parent = build([found.table], {found.table.name: found.link.parent_column}, [], added_in=round)[0]
-        columns = [column for column in parent.table.columns if column.role != "list"][:_SHEET_COLUMNS]
-        key = next(column for column in parent.table.columns
-                   if column.original.split(" (")[0] == found.link.parent_column)
-        columns = [key, *(column for column in columns if column.name != key.name)][:_SHEET_COLUMNS]
-        if len(columns) < 2:
-            continue
-        rows = list(zip(*(parent.columns[column.name] for column in columns), strict=True))[:_SHEET_ROWS]
-        format = _format(database, round)
-        title = f"{parent.table.plural} by {key.words}"
-        data = render(format, parent.table.name, [column.name for column in columns], rows)
-        document = Document(path=f"{slug(parent.table.plural)}.{format}", format=format, title=title,
-                            source=parent.table.source, added_in=round)
-        if document.path not in {known.path for known in database.documents}:
-            return _Addition(document=document, data=data)
+        addition = _sheet_of(_named(found), found.link.parent_column, database, round)
+        if addition:
+            return addition
     return None
+
+
+def _related(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], database: Database, round: int
+             ) -> _Addition | None:
+    """A sheet of the next best data that search finds for the theme, when it has anything to do with it."""
+    for evidence in find_data(theme, corpus)[:_PAGES_READ]:
+        for table in corpus.tables(evidence.document.document_id):
+            if evidence.score >= _RELATED_SCORE and _source_of(table) not in known:
+                key = corpus.keys(evidence.document.document_id).primary.get(table.name)
+                addition = _sheet_of(table, key, database, round)
+                if addition:
+                    return addition
+    return None
+
+
+def _sheet_of(table: RawTable, key: str | None, database: Database, round: int) -> _Addition | None:
+    built = build([table], {table.name: key} if key else {}, [], added_in=round)[0]
+    first = next((column for column in built.table.columns if key and column.original.split(" (")[0] == key), None)
+    columns = [*([first] if first else []), *(column for column in built.table.columns
+                                              if column is not first and column.role not in {"list", "identifier"})]
+    columns = columns[:_SHEET_COLUMNS]
+    format = _format(database, round)
+    path = f"{slug(built.table.plural)}.{format}"
+    if len(columns) < 2 or path in {known.path for known in database.documents}:
+        return None
+    rows = list(zip(*(built.columns[column.name] for column in columns), strict=True))[:_SHEET_ROWS]
+    title = f"{built.table.plural} by {columns[0].words}" if first else built.table.plural
+    document = Document(path=path, format=format, title=title, source=built.table.source, added_in=round)
+    return _Addition(document=document, data=render(format, built.table.name, [c.name for c in columns], rows))
 
 
 def _format(database: Database, round: int) -> Format:
@@ -190,7 +224,8 @@ def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int)
     for hit in corpus.search(terms, _PAGES_READ, kind="page"):
         source, data = corpus.page(hit.document.document_id)
         shared = [word for word in terms if word in hit.document.fields["readme"]]
-        if len(shared) < 3 or (source.package, source.file) in known or len(data) > _PAGE_BYTES:
+        covered = sum(terms[word] for word in shared) / sum(terms.values())
+        if len(shared) < _PAGE_WORDS or covered < _PAGE_COVERAGE or (source.package, source.file) in known or len(data) > _PAGE_BYTES:
             continue
         document = Document(path=f"{slug(hit.document.title) or 'page'}.html", format="html", source=source,
                             title=f"About {hit.document.title}", added_in=round)

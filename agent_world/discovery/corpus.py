@@ -34,7 +34,7 @@ from agent_world.identity import canonical_json, sha256
 if TYPE_CHECKING:
     from agent_world.discovery.relevance import Relevance
 
-CORPUS_FORMAT = 7
+CORPUS_FORMAT = 9
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 MAX_ROWS = 3_000

@@ -187,6 +187,8 @@ def _judge(table: str, column: str, child: Profile, parent: str, parent_column: 
     if _NO_REFERENCE.match(_plain(parent_column)) or _NO_REFERENCE.match(_plain(column)):
         return None  # a year is found in every list of years
     similarity = name_similarity(column, parent, parent_column)
+    if _is_twin(child, target) and _plain(column) == _plain(parent_column):
+        similarity = 1.0  # two tables about the same things, under the same scattered numbers
     sample = sum(value in target.counts for value in list(child.counts)[:40])
     if sample < 0.5 * min(40, len(child.counts)) and child.present == len(child.counts):
         return None
@@ -206,6 +208,11 @@ def _judge(table: str, column: str, child: Profile, parent: str, parent_column: 
         return None
     return Link(child=table, column=column, parent=parent, parent_column=parent_column,
                 inclusion=round(inclusion, 4), similarity=similarity)
+
+
+def _is_twin(child: Profile, target: Profile) -> bool:
+    return (child.integers and child.unique and target.unique and not child.dense
+            and child.counts.keys() == target.counts.keys())
 
 
 def _is_reverse(link: Link, links: Mapping[tuple[str, str], Link], profiles: Profiles) -> bool:

@@ -30,6 +30,8 @@ MIN_SCORE = 0.22
 MIN_ANCHORS = 3
 FEW_ANCHORS_SCORE = 0.32
 MIN_ANSWER = 0.12
+MIN_STRONG = 4
+HIGH_COVERAGE = 0.25
 MIN_TABLES = 2
 MAX_BYTES = 2_000_000
 _SEARCHED = 40
@@ -73,13 +75,14 @@ def find_data_for(title: str, text: str, corpus: Corpus) -> list[Evidence]:
 def is_convincing(evidence: Evidence) -> bool:
     """Whether the evidence is enough to give this data to the theme."""
     enough = evidence.score >= (MIN_SCORE if len(evidence.anchors) >= MIN_ANCHORS else FEW_ANCHORS_SCORE)
-    return enough and evidence.answer >= MIN_ANSWER
+    placed = evidence.named >= 1 or evidence.strong >= MIN_STRONG or evidence.coverage >= HIGH_COVERAGE
+    return enough and placed and evidence.strong >= 1 and evidence.answer >= MIN_ANSWER
 
 
 def rule() -> dict[str, Any]:
     """The thresholds that decide, for the record."""
     return {"min_score": MIN_SCORE, "min_anchors": MIN_ANCHORS, "few_anchors_score": FEW_ANCHORS_SCORE,
-            "min_answer": MIN_ANSWER, "min_tables": MIN_TABLES}
+            "min_answer": MIN_ANSWER, "min_strong": MIN_STRONG, "high_coverage": HIGH_COVERAGE, "min_tables": MIN_TABLES}
 
 
 def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[list[RawTable], Keys]:

@@ -15,7 +15,10 @@ from agent_world.discovery.model import RawTable
 from agent_world.discovery.words import name_words
 
 _MIN_THINGS = 3
-_MIN_REPEATS = 1.5
+_MIN_REPEATS = 3.0
+_MIN_REPEATS_NAMED = 1.5
+_NUMBER = re.compile(r"-?\d*\.?\d+")
+_DATE = re.compile(r"\d{1,4}[-/. ](\d{1,2}|[A-Z][a-z]{2})[-/. ]\d{1,4}|\d{4}-\d\d.*")
 _NAMING = re.compile(r"(id|code|key|name|number)$", re.I)
 
 
@@ -51,8 +54,9 @@ def _groups(columns: dict[str, list[str | None]], key: str | None, referred: set
     found = []
     for name, values in columns.items():
         counts = Counter(value for value in values if value is not None)
+        repeats = _MIN_REPEATS_NAMED if _NAMING.search(name) else _MIN_REPEATS
         if (name == key or name in referred or len(counts) < _MIN_THINGS or max(map(len, counts)) > 80
-                or sum(counts.values()) < _MIN_REPEATS * len(counts) or _is_measure(counts)):
+                or sum(counts.values()) < repeats * len(counts) or not _names_things(name, counts)):
             continue
         dependents = [other for other in columns if other not in {name, key} and other not in referred
                       and _determines(values, columns[other])]
@@ -62,8 +66,11 @@ def _groups(columns: dict[str, list[str | None]], key: str | None, referred: set
     return [(name, dependents) for name, dependents, _ in found]
 
 
-def _is_measure(counts: Counter[str]) -> bool:
-    return all(re.fullmatch(r"-?\d*\.\d+", value) for value in counts)
+def _names_things(column: str, counts: Counter[str]) -> bool:
+    """Words or codes, not dates; numbers only under a name that says they identify something."""
+    if any(_DATE.fullmatch(value) for value in counts):
+        return False
+    return bool(_NAMING.search(column)) or not all(_NUMBER.fullmatch(value) for value in counts)
 
 
 def _determines(values: Sequence[str | None], others: Sequence[str | None]) -> bool:

@@ -52,6 +52,7 @@ def records_of_json(document: Any, name: str) -> Records:
             found.setdefault(str(item["model"]).rpartition(".")[2], []).append(row)
         return found
     _walk(document, name, found, 0)
+    found = {table if any(map(str.isalpha, table)) else name: rows for table, rows in found.items()}
     return {table: rows for table, rows in found.items() if len(rows) >= MIN_RECORDS}
 
 

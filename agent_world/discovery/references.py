@@ -11,8 +11,11 @@ from agent_world.discovery.keys import Link, name_similarity
 from agent_world.discovery.model import RawTable
 
 _MIN_INCLUSION = 0.9
+_MIN_NAMED_INCLUSION = 0.7  # where the names agree: real data spells some countries its own way, and that is measured
 _MAX_REFERRED = 400  # rows brought in beside those that are referred to
 _LONG_CODE = 4
+_MANY_COLUMNS = 8
+_NAMES_AGREE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ def find_references(
             if not _may_refer(counts):
                 continue
             for reference in corpus.references:
-                score = _score(column, counts, reference, corpus)
+                score = _score(column, table.source.package, counts, reference, corpus)
                 if score is None:
                     continue
                 parent = corpus.complete_table(reference.table_id)
@@ -52,8 +55,10 @@ def find_references(
                     continue
                 found = _found(table, column, counts, reference, parent, corpus)
                 place = (reference.table_id, table.name)
-                if place not in best or score > best[place][0]:
-                    best[place] = (score, found)
+                told = min(len(parent.header), _MANY_COLUMNS)  # of several lists of one thing the one that tells more
+                rank = (*score[:3], told, score[3])
+                if place not in best or rank > best[place][0]:
+                    best[place] = (rank, found)
     ordered = sorted(best.values(), key=lambda item: (item[0], item[1].table.name), reverse=True)
     return [found for _, found in ordered]
 
@@ -66,24 +71,26 @@ def _may_refer(counts: Mapping[str, int]) -> bool:
     return digits < 0.2 * len(counts)
 
 
-def _score(column: str, counts: Counter[str], reference: Reference, corpus: Corpus) -> tuple[float, float, int] | None:
-    """(similarity of names, inclusion, values shared), or None when the values do not show a reference.
+def _score(column: str, package: str, counts: Counter[str], reference: Reference, corpus: Corpus
+           ) -> tuple[bool, bool, float, int] | None:
+    """(nearly all found, names agree, inclusion, values shared), or None when the values do not show a reference.
 
-    Few short codes are found anywhere: without a telling name they need twelve values, or four-letter ones.
+    Few short codes are found anywhere: without a telling name they need twelve values, or four-letter ones, or a table
+    of the same package that has them all.
     """
     common = counts.keys() & reference.cells
     if len(common) < 3:
         return None
-    total = sum(counts.values())
-    inclusion = max(len(common) / len(counts), sum(counts[value] for value in common) / total)
-    if inclusion < _MIN_INCLUSION:
-        return None
+    inclusion = sum(counts[value] for value in common) / sum(counts.values())
     document = corpus.document(reference.document_id)
     similarity = max((name_similarity(column, name, reference.column) for name in document.table_names[:1]), default=0.0)
-    shortest = sum(map(len, common)) / len(common)
-    if similarity < 0.6 and len(common) < 12 and not (shortest >= _LONG_CODE and len(common) >= 6):
+    if inclusion < (_MIN_NAMED_INCLUSION if similarity >= _NAMES_AGREE else _MIN_INCLUSION):
         return None
-    return (round(similarity, 2), round(inclusion, 3), len(common))
+    length = sum(map(len, common)) / len(common)
+    few = len(common) < 12 and not (length >= _LONG_CODE and len(common) >= 6)
+    if similarity < _NAMES_AGREE and few and not (document.package == package and inclusion == 1.0 and length >= 3):
+        return None
+    return (inclusion >= _MIN_INCLUSION, similarity >= _NAMES_AGREE, round(inclusion, 2), len(common))
 
 
 def _found(table: RawTable, column: str, counts: Counter[str], reference: Reference, parent: RawTable,

@@ -25,18 +25,24 @@ _PRIOR = 40.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Why a document is, or is not, about a theme. `score` orders candidates and is compared with a threshold."""
+    """Why a document is, or is not, about a theme. `score` orders candidates and is compared with a threshold.
+
+    Of the anchors, `named` stand in names of tables or files and `strong` in any name, column or summary.
+    """
 
     document: CorpusDocument
     score: float
     anchors: tuple[str, ...]
+    named: int
+    strong: int
     coverage: float
     answer: float
 
     def facts(self) -> dict[str, object]:
         """The evidence as plain JSON."""
         return {"package": self.document.package, "tables": list(self.document.table_names[:12]),
-                "score": round(self.score, 4), "anchors": list(self.anchors), "coverage": round(self.coverage, 4),
+                "score": round(self.score, 4), "anchors": list(self.anchors), "named": self.named,
+                "strong": self.strong, "coverage": round(self.coverage, 4),
                 "answer": round(self.answer, 4)}
 
 
@@ -74,6 +80,7 @@ class Relevance:
         answer = self._answer(names, spoken)
         score = (anchored * math.log2(1 + len(anchors)) + 0.5 * coverage * math.log2(1 + len(shared)))
         return Evidence(document=document, score=score * math.sqrt(0.05 + answer), anchors=tuple(anchors),
+                        named=sum(word in names for word in anchors), strong=sum(word in strong for word in anchors),
                         coverage=coverage, answer=answer)
 
     def _answer(self, names: frozenset[str], spoken: frozenset[str]) -> float:

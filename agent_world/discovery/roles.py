@@ -76,12 +76,14 @@ def choose_label(columns: Sequence[Column], values: Mapping[str, tuple[Value, ..
         wordy = sum(bool(re.search(r"[^\W\d_]{2}", str(value))) for value in known[:500]) / len(known[:500])
         if wordy < 0.9 or max(len(str(value)) for value in known) > _LABEL_LENGTH:
             continue
-        if column.role == "identifier" and not any(" " in str(value) for value in known):
-            continue  # a code names a row for machines only
+        is_code = column.role == "identifier" and sum(map(len, map(str, known))) < 8 * len(known)
+        if is_code:
+            continue  # a short code names a row for machines only
         named = column.name in {"name", "title"} or bool(_NAME.search(column.name))
         uniqueness = len(set(known)) / len(known)
         if not named and uniqueness < 0.95:
             continue
+        named = named or column.role == "identifier"
         score = (named, column.name in {"name", "title"}, round(uniqueness, 2), column.role != "identifier", -position)
         if best is None or score > best[0]:
             best = (score, column.name)

@@ -27,13 +27,18 @@ def most_linked(
     def weight(name: str) -> tuple[float, str]:
         rows = by_name[name].total
         size = math.log10(rows) if rows >= 5 else 0.0
-        refers = {link.column for link in links if link.child == name} | {keys.primary.get(name)}
-        tells = 0.0 if set(by_name[name].header) <= refers else 2.0  # a mere junction of keys says little by itself
-        return (2.0 * relevance.get(name, 0.0) + min(degree[name], _WELL_LINKED) + 0.5 * min(size, 4.0) + tells, name)
+        return (2.0 * relevance.get(name, 0.0) + min(degree[name], _WELL_LINKED) + 0.5 * min(size, 4.0), name)
+
+    def is_ready(name: str, chosen: Sequence[str]) -> bool:
+        """Whether the table says something here: a mere junction of keys needs both its ends."""
+        parents = {link.column: link.parent for link in links if link.child == name}
+        tells = set(by_name[name].header) - set(parents) - {keys.primary.get(name)}
+        return bool(tells) or sum(parent in chosen for parent in parents.values()) >= 2
 
     chosen: list[str] = [max(by_name, key=weight)] if by_name else []
     while len(chosen) < limit:
         near = {name for known in chosen for name in _neighbours(known, links)} - set(chosen)
+        near = {name for name in near if is_ready(name, chosen)}
         if not near:
             break
         chosen.append(max(near, key=lambda name: (

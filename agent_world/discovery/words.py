@@ -27,7 +27,7 @@ _ABBREVIATIONS = {
 _SAID = {
     "first name": "given name", "last name": "family name", "name first": "given name", "name last": "family name",
     "name given": "full given name", "postal code": "post code", "zip code": "post code", "birth date": "date of birth",
-    "time zone": "zone of time", "unit price": "price of a unit", "full name": "full name",
+    "time zone": "zone", "unit price": "price of a unit", "full name": "full name",
 }
 _QUALIFIERS = {
     "first", "last", "total", "maximum", "minimum", "average", "number", "is", "has", "new", "old", "main",
@@ -36,7 +36,7 @@ _QUALIFIERS = {
 _UNINFLECTED = {"series", "species", "news", "crs", "status", "basis", "gas", "lens", "analysis", "metadata", "media"}
 _TAILS = ("name", "date", "id", "code", "number", "type", "line", "key", "time", "track")
 _WHOLE = {"airline", "airlines", "baseline", "candidate", "deadline", "headline", "monkey", "online", "outline",
-          "prototype", "surname", "timeline", "turkey", "update", "username", "pipeline", "guideline"}
+          "invoice", "prototype", "surname", "timeline", "turkey", "update", "username", "pipeline", "guideline"}
 
 
 @cache
@@ -81,7 +81,7 @@ def name_words(name: str) -> tuple[str, ...]:
     folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", folded)
     words: list[str] = []
-    for token in re.findall(r"[A-Za-z]+|\d+", spaced):
+    for token in re.findall(r"[A-Za-z]+|\d+", spaced.partition(",")[0]):
         words.extend(_split(token.lower()))
     return tuple(words)
 
@@ -92,7 +92,7 @@ def _split(token: str) -> list[str]:
         return [token]
     for tail in _TAILS:
         head = token.removesuffix(tail)
-        if head != token and len(head) >= 4 and _is_word(head):
+        if head != token and len(head) >= 4 and (head in _WHOLE or _is_word(head)):
             return [*_split(head), tail]
     if _is_word(token) or _is_word(singular(token)):
         return [token]
