@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from agent_world.codec import decode, encode
 from agent_world.environments.model import Database, Environment, Tool
 from agent_world.identity import VersionId, artifact_id_of
 from agent_world.lake.lake import Lake, open_lake
+from agent_world.lake.lineage import CALLS
 from agent_world.rollouts.model import Trajectory
 from agent_world.tasks.model import Task
 
@@ -142,14 +143,16 @@ def save_environment(
 
 
 def save_task(batch: Batch, task: Task) -> VersionId:
-    """A task, accepted or not; its verdict is observed apart."""
-    return batch.create("task", task.task_id, encode(task), parents=[(e, "environment") for e in task.environments])
+    """A task, accepted or not; its verdict is observed apart. It names the tools that its plan calls."""
+    pinned = [(environment, "environment") for environment in task.environments]
+    called = _called(batch, task.environments, [call.tool for call in task.plan])
+    return batch.create("task", task.task_id, encode(task), parents=[*pinned, *called])
 
 
 def save_trajectory(
     batch: Batch, trajectory: Trajectory, *, purpose: str, round: int, parents: Parents = ()
 ) -> VersionId:
-    """An episode with its task and environment as parents; `parents` may add the policy."""
+    """An episode with its task, its environment and the tools it called as parents; `parents` may add the policy."""
     record: dict[str, Any] = encode(trajectory)
     payload = {
         "task": trajectory.task,
@@ -166,4 +169,24 @@ def save_trajectory(
         "round": round,
     }
     pinned = [(trajectory.task, "task"), (trajectory.environment, "environment"), *parents]
-    return batch.create("trajectory", trajectory.trajectory_id, payload, parents=pinned)
+    called = _called(batch, [trajectory.environment], [step.tool for step, _ in trajectory.steps if step.tool])
+    return batch.create("trajectory", trajectory.trajectory_id, payload, parents=[*pinned, *called])
+
+
+def _called(batch: Batch, environments: Sequence[VersionId], tools: Sequence[str]) -> Parents:
+    """Edges to the tool versions that were really called, so that their impact is exact."""
+    versions = [_tool_versions(batch, environment) for environment in environments]
+    return [(known[tool], CALLS) for tool in sorted(set(tools)) for known in versions if tool in known]
+
+
+def _tool_versions(batch: Batch, environment: VersionId) -> Mapping[str, VersionId]:
+    return _committed_tools(batch.lake, environment) if batch.lake.has(environment) else _tools(batch, environment)
+
+
+@lru_cache(maxsize=4096)
+def _committed_tools(lake: Lake, environment: VersionId) -> Mapping[str, VersionId]:
+    return _tools(lake, environment)
+
+
+def _tools(source: Lake | Batch, environment: VersionId) -> Mapping[str, VersionId]:
+    return {source.payload(tool)["name"]: tool for tool in source.payload(environment)["tool_versions"]}

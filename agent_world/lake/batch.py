@@ -49,11 +49,11 @@ class Batch:
         self.begun = lake.events_version()
         self.done = lake.has_batch(self.id)
         self.commit: Commit | None = None
-        self._lake = lake
+        self.lake = lake
         self._blobs = BlobWriter(lake.storage, lake.blobs.place)
         self._roots: set[str] = set()
         self._events: list[dict[str, Any]] = []
-        self._created: dict[VersionId, str] = {}
+        self._created: dict[VersionId, tuple[str, Mapping[str, Any]]] = {}
         self.made: list[VersionId] = []
         self._times: Counter[str] = Counter()
         self._brought = SCHEMA.empty_table()
@@ -64,14 +64,14 @@ class Batch:
         """What this batch made, in order; of a batch that is done, what it made then."""
         if not self.done:
             return tuple(self.made)
-        events = self._lake.batch_events(self.id)
+        events = self.lake.batch_events(self.id)
         names = zip(*(events.column(n).to_pylist() for n in ("version_id", "content_hash", "event_type")), strict=True)
         return tuple(version for version, content, what in names if content and what in ("created", "observed"))
 
     def put(self, files: Mapping[str, bytes]) -> Digest:
         """Keep files as a tree of blobs; gives its root. They are visible with the commit."""
         root, leaves = tree(Leaf(path, self._blobs.add(data), len(data)) for path, data in files.items())
-        if root not in self._roots and not self._lake.tree(root):
+        if root not in self._roots and not self.lake.tree(root):
             self._roots.add(root)
             self._emit("listed", payload={"root": root, "leaves": [list(leaf) for leaf in leaves]}, inline=True)
         return root
@@ -79,6 +79,14 @@ class Batch:
     def blob(self, data: bytes) -> Digest:
         """Keep one blob; gives its sha256."""
         return self._blobs.add(data)
+
+    def payload(self, version_id: VersionId) -> Mapping[str, Any]:
+        """What a version is, also one that this batch made and nobody else can see yet.
+
+        Raises:
+            NotFoundError: no such version.
+        """
+        return self._created[version_id][1] if version_id in self._created else self.lake.payload(version_id)
 
     def create(
         self,
@@ -107,7 +115,7 @@ class Batch:
         root = self.put(files) if files is not None else None
         content = identity.content_hash(kind, payload, root if blob_in_identity else None)
         version = identity.version_id(artifact_id, content)
-        again = version in self._created or self._lake.has(version)
+        again = version in self._created or self.lake.has(version)
         self._emit(
             "observed" if again else "created",
             kind=kind,
@@ -119,7 +127,7 @@ class Batch:
             blob_root=root,
             text=None if again else text,
         )
-        self._created[version] = kind
+        self._created[version] = (kind, payload)
         self.made.append(version)
         return version
 
@@ -179,7 +187,7 @@ class Batch:
         )
 
     def __enter__(self) -> Batch:
-        self._held.enter_context(self._lake.in_flight())
+        self._held.enter_context(self.lake.in_flight())
         return self
 
     def __exit__(
@@ -187,7 +195,7 @@ class Batch:
     ) -> None:
         with self._held:
             if kind is None:
-                self._lake.commit(self)
+                self.lake.commit(self)
 
     def reuse(self) -> None:
         """Note that a later run found batch `partition` done; moves no projection."""
@@ -260,7 +268,7 @@ class Batch:
         return identity.derivation_hash(self.code_version, what, parents)
 
     def _kind_of(self, version_id: VersionId) -> str:
-        return self._created.get(version_id) or self._lake.kind_of(version_id)
+        return self._created[version_id][0] if version_id in self._created else self.lake.kind_of(version_id)
 
     @staticmethod
     def _check_id(table: str, artifact_id: str) -> None:

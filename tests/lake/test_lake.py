@@ -26,6 +26,7 @@ def test_what_a_batch_made_is_there_for_every_reader_after_the_commit(uri: str):
         batch.observe(theme, {"verdict": "matched", "match_score": 0.5})
         batch.record("costs", {"stage": "themes", "subject": theme, "cpu_s": 1.5, "tokens": 3})
         assert lake.read("themes") == []
+        assert batch.payload(theme)["title"] == "Zürich"
 
     for reader in (lake, open_lake(uri, create=False)):
         [row] = reader.read("themes")

@@ -1,0 +1,56 @@
+"""The impact of a tool, asked of the catalog, is what the stored calls say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agent_world import world
+from agent_world.codec import encode
+from agent_world.lake.lineage import impact
+from agent_world.rollouts.model import Outcome, Step, Trajectory
+from tests.toy import toy_environment, toy_tasks
+
+
+def test_the_impact_of_each_tool_is_what_a_search_through_all_stored_calls_finds(tmp_path: Path):
+    lake = world.open(tmp_path / "lake", create=True)
+    toy = toy_environment()
+    with lake.begin("environments", derivation="d") as batch:
+        theme = batch.create("theme", "library", {"title": "library"})
+        database = world.save_database(batch, replace(toy.database, theme=theme), dict(toy.files), [(theme, "theme")])
+        parents = [(database, "database")]
+        tools = [batch.create("tool", tool.tool_id, encode(tool), parents=parents) for tool in toy.tools]
+        environment = world.save_environment(
+            batch,
+            environment_id=toy.environment_id,
+            title=toy.title,
+            description=toy.description,
+            theme=theme,
+            database=database,
+            tools=tools,
+        )
+        first = world.save_task(batch, replace(toy_tasks()[0], environments=(environment,)))
+    with lake.begin("tasks", derivation="d") as batch:
+        for number, task in enumerate(toy_tasks()[1:]):
+            version = world.save_task(batch, replace(task, environments=(environment,)))
+            called = Step(kind="tool", tool=toy.tools[number % 2].name)
+            steps = ((called, None), (Step(kind="tool", tool="no_such_tool"), None), (Step(kind="answer"), None))
+            outcome = Outcome(status="fail", failed=("x",), detail="")
+            trajectory = Trajectory(
+                trajectory_id=f"t{number}", task=version, environment=environment, policy="p", policy_version="1",
+                sample=0, seed=0, steps=steps, outcome=outcome, final_digest=None,
+            )  # fmt: skip
+            world.save_trajectory(batch, trajectory, purpose="solver", round=0)
+
+    rows = lake.read("tasks", columns=["version_id", "plan"])
+    calls = {row["version_id"]: {call["tool"] for call in row["plan"]} for row in rows}
+    rows = lake.read("trajectories", columns=["version_id", "steps"])
+    calls |= {row["version_id"]: {step["tool"] for step, _ in row["steps"]} for row in rows}
+    assert first in calls and len(calls) > len(toy_tasks())
+    touched = 0
+    for tool, version in zip(toy.tools, tools, strict=True):
+        answer = impact(lake, version)
+        assert {link.child for link in answer.used_by} == {made for made, names in calls.items() if tool.name in names}
+        assert [link.child for link in answer.held_by] == [environment]
+        touched += len(answer.used_by)
+    assert 0 < touched
