@@ -15,7 +15,6 @@ from agent_world.discovery.text import stems
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
 
 MOST_CLUSTERS, MOST_CATEGORIES = 50, 20
 _THEMES_A_CLUSTER, _CLUSTERS_A_CATEGORY = 2.0, 2.5
@@ -115,15 +114,6 @@ def build_taxonomy(topics: Sequence[Topic], passes: Sequence[AnnotatorPass] = PA
             for one, labels in zip(passes, merged, strict=True)
         ),
     )
-
-
-def figure(taxonomy: Taxonomy) -> Figure:
-    """Themes by category, largest first."""
-    from collections import Counter
-
-    from agent_world.reporting.plots import bars
-
-    return bars(Counter(taxonomy.assignment.values()), "themes")
 
 
 def _features(topics: Sequence[Topic], kind: str) -> np.ndarray:
