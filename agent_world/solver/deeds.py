@@ -7,23 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_world.environments.model import Json
-from agent_world.solver.index import IndexedTool, merge
+from agent_world.solver.fields import merge
+from agent_world.solver.index import IndexedTool
 from agent_world.solver.lexicon import lexicon, stem
+from agent_world.solver.model import Clause, Constraint, Mention, is_strong
 from agent_world.solver.plan import Plan, Planner
-from agent_world.solver.reading import Clause, Constraint, Mention
+
+SURE = 0.62
+"""How well a verb must fit before something is written because of it."""
 
 _ALIAS = 0.9  # how telling a synonym from the description is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """A writing call that was made: its result, or None when it was refused."""
+    """A writing call that was made: its result, or None and the message when it was refused."""
 
     tool: IndexedTool
     arguments: Mapping[str, Json]
     result: Mapping[str, Json] | None
     clause: Clause
     constraints: tuple[Constraint, ...]
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +49,17 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
     tokens = [token.stem for token in clause.tokens if token.kind == "word"]
     found = []
     for tool in box.writing():
-        verb = max((weight * max(box.closest(word, tool.verb), 0.75 * max(
-            (box.closest(word, {state: 1.0}) for state in tool.becomes), default=0.0)) for word, weight in spoken.items()),
-            default=0.0)
+        verb = max(
+            (
+                weight
+                * max(
+                    box.closest(word, tool.verb),
+                    0.75 * max((box.closest(word, {state: 1.0}) for state in tool.becomes), default=0.0),
+                )
+                for word, weight in spoken.items()
+            ),
+            default=0.0,
+        )
         verb = max(verb, max((_ALIAS for alias in tool.aliases if _says(alias, tokens)), default=0.0))
         parameters = merge(*(one.words for one in tool.parameters))
         noun = box.touch(clause.content, merge(tool.nouns, {word: 0.8 * weight for word, weight in parameters.items()}))
@@ -54,23 +67,64 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         strong = [one for one in clause.constraints if isinstance(one, Mention)]
         placed = 1 - len([one for one in plan.left if one in strong]) / len(strong) if strong else 0.5
         made = {deed.tool.name for deed in done if deed.result is not None}
-        unmade = [one for one in tool.required if planner.recall(tool, one) is None and any(
-            link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
+        unmade = [
+            one
+            for one in tool.required
+            if planner.recall(tool, one) is None
+            and any(link.tool.writes for link in box.links.get((tool.name, one.name), ()))
+        ]
         again = 0.15 if tool.name in made and not strong else 0.0
         if clause.refers and any(token.low in ("it", "that", "them", "this") for token in clause.tokens):
             # "it" is what was made before: another one of it is rarely meant.
-            known = [one for one in tool.required if any(link.tool.writes for link in box.links.get((tool.name, one.name), ()))]
+            known = [
+                one
+                for one in tool.required
+                if any(link.tool.writes for link in box.links.get((tool.name, one.name), ()))
+            ]
             again += 0.3 if tool.name in made and not known else -0.1 if known and not unmade else 0.0
         unplaced = len([one for one in plan.left if isinstance(one, Mention) and one.kind == "name"])
-        score = verb - 0.2 * unplaced - (0.3 if unmade and verb < 0.6 else 0.12 if unmade else 0.0) + 0.3 * noun + 0.35 * placed - 0.12 * len(plan.missing) - again
-        found.append(Order(tool=tool, plan=plan, score=score + planner.chance("deed", clause.position, tool.name), verb=verb,
-                           noun=noun))
+        score = (
+            verb
+            - 0.2 * unplaced
+            - (0.3 if unmade and verb < 0.6 else 0.12 if unmade else 0.0)
+            + 0.3 * noun
+            + 0.35 * placed
+            - 0.12 * len(plan.missing)
+            - again
+        )
+        found.append(
+            Order(
+                tool=tool,
+                plan=plan,
+                score=score + planner.chance("deed", clause.position, tool.name),
+                verb=verb,
+                noun=noun,
+            )
+        )
     return sorted(found, key=lambda order: -order.score)
+
+
+def likely_order(clause: Clause, planner: Planner) -> Order:
+    """The likeliest order of a clause, whatever was done before."""
+    return orders(clause, planner, ())[0]
+
+
+def is_complete(order: Order, spare: bool) -> bool:
+    """Whether everything named goes into the call and nothing it needs is missing: an order without a telling verb.
+
+    Its words must speak of what the tool is about, unless another way follows (`spare`).
+    """
+    names = [one for one in order.plan.left if is_strong(one)]
+    missing = [one for one in order.plan.missing if one.role != "number"]
+    told = len(order.plan.query.given) + len(order.plan.query.fed)
+    return not missing and not names and told >= 2 and (spare or order.noun > 0.5)
 
 
 def _says(alias: frozenset[str], tokens: Sequence[str]) -> bool:
     """Whether all words of a synonym stand in a clause, a single one at its beginning."""
-    return bool(alias) and alias <= set(tokens[:6] if len(alias) > 1 else [one for one in tokens if one not in lexicon().stop][:1])
+    return bool(alias) and alias <= set(
+        tokens[:6] if len(alias) > 1 else [one for one in tokens if one not in lexicon().stop][:1]
+    )
 
 
 def _verbs(clause: Clause) -> dict[str, float]:
@@ -96,7 +150,9 @@ def _verbs(clause: Clause) -> dict[str, float]:
     return spoken
 
 
-_WANTING = re.compile(r"^(please )?(get|i|we|\w+( \w+)?) ?(want|wants|need|needs|would like|would love|'d like|wishes|wish)\b|\bi (want|need|would like|'d like)")
+_WANTING = re.compile(
+    r"^(?:\w+( \w+)?) ?(wants?|needs?|would like|would love|'d like|wish(es)?)\b|\bi (want|need|would like|'d like)"
+)
 _MAKING = tuple(map(stem, ("create", "make", "start", "open", "book", "reserve", "order", "register")))
 
 

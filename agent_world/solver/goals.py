@@ -8,18 +8,28 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent_world.environments.model import Json
-from agent_world.solver.index import Bag, Field, IndexedTool, Parameter, Toolbox, bag_of, merge
+from agent_world.solver.fields import Bag, Field, Parameter, bag_of, merge
+from agent_world.solver.index import IndexedTool, Toolbox
 from agent_world.solver.lexicon import lexicon, stem
-from agent_world.solver.plan import Plan, Planner, weight_of
+from agent_world.solver.model import Clause, Constraint, Extreme, Mention, Summary, weight_of
+from agent_world.solver.plan import Plan, Planner
 from agent_world.solver.query import Detail, Order, Place, Query
-from agent_world.solver.reading import Clause, Compare, Constraint, Extreme, Mention, Summary, read_phrase
+from agent_world.solver.reading import read_phrase
 
 Mode = Literal["value", "list", "count", "sum", "mean"]
 
-_SUMMARY_WORDS = frozenset(map(stem, (
-    "number", "count", "total", "sum", "average", "mean", "overall", "altogether", "combined", "together", "whether", "difference",
-    "how", "many", "much", "values", "respectively", "final", "amount", "rounded", "decimal", "decimals", "places", "whole",
-    "such", "exactly", "all")))
+_SUMMARY_WORDS = frozenset(
+    map(
+        stem,
+        tuple(
+            (
+                "number count total sum average mean overall altogether combined together whether difference how"
+                " many much values respectively final amount rounded decimal decimals places whole such exactly"
+                " all"
+            ).split()
+        ),
+    )
+)
 
 _PLAIN = frozenset(map(stem, ("count", "total", "number", "amount")))
 _MEAN = frozenset(map(stem, ("average", "mean", "avg")))
@@ -44,6 +54,7 @@ class Goal:
 
     @property
     def numeric(self) -> bool:
+        """Whether numbers are wanted."""
         return (self.item_kind or self.kind) in ("integer", "number")
 
 
@@ -63,7 +74,8 @@ class Wish:
     """A goal in its context: the constraints that hold for it, the words around it, and the sums asked for.
 
     `flags` are the words that may set a yes-or-no parameter.
-    `ranked` says that a superlative belongs to the goal itself, `added` that values are added up for sure."""
+    `ranked` says that a superlative belongs to the goal itself, `added` that values are added up for sure.
+    """
 
     words: Bag
     around: Bag
@@ -109,13 +121,17 @@ def align(goals: Sequence[Goal], clauses: Sequence[Clause], box: Toolbox) -> dic
     for number, goal in enumerate(goals):
         scored = []
         for clause in clauses:
-            spoken = merge(clause.content, clause.head, *(
-                one.context for one in clause.constraints if not isinstance(one, Mention)))
+            spoken = merge(
+                clause.content,
+                clause.head,
+                *(one.context for one in clause.constraints if not isinstance(one, Mention)),
+            )
             score = _overlap(box, goal, spoken)
             shared = {one.text for one in goal.phrase.mentions} & {one.text for one in clause.mentions}
             score += 0.4 * len(shared)
             if any(isinstance(one, Extreme) for one in goal.phrase.constraints) and any(
-                isinstance(one, Extreme) for one in clause.constraints):
+                isinstance(one, Extreme) for one in clause.constraints
+            ):
                 score += 0.2
             score += 0.25 * len(goal.phrase.summaries & clause.summaries)
             if clause.kind == "ask":
@@ -136,8 +152,15 @@ def _overlap(box: Toolbox, goal: Goal, spoken: Bag) -> float:
         near = 1.0 if word in spoken else 0.0
         if not near:
             mine = dict(box.near(word))
-            near = max((min(1.0, mine[known]) * 0.8 for other in spoken for known, score in box.near(other)
-                        if known in mine and score > 0.7), default=0.0)
+            near = max(
+                (
+                    min(1.0, mine[known]) * 0.8
+                    for other in spoken
+                    for known, score in box.near(other)
+                    if known in mine and score > 0.7
+                ),
+                default=0.0,
+            )
         covered += telling * near
     return covered / total if total else 0.0
 
@@ -156,13 +179,17 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
             extremes = [one for one in plan.left if isinstance(one, Extreme)]
             plain = None
             if any(isinstance(one, Extreme) for one in wish.constraints) and not wish.ranked:
-                plain = planner.build(tool, [one for one in wish.constraints if not isinstance(one, Extreme)], spread=spread)
+                plain = planner.build(
+                    tool, [one for one in wish.constraints if not isinstance(one, Extreme)], spread=spread
+                )
             for place, mode, whole, score in _targets(wish, tool, plan.query, planner):
                 if plain is not None and mode in ("count", "sum", "mean"):
                     # What is counted or added up is not the one thing that a superlative beside it singles out.
                     worth = base + plain.score - plan.score + 0.5
                     noise = planner.chance("target", tool.name, mode, place.field.name if place else "")
-                    found.append(Reading(query=plain.query, mode=mode, place=place, score=worth + 2 * score + noise, whole=whole))
+                    found.append(
+                        Reading(query=plain.query, mode=mode, place=place, score=worth + 2 * score + noise, whole=whole)
+                    )
                     continue
                 query, extra = _ordered(plan.query, wish, place, whole, extremes, planner)
                 if mode == "value" and query.spread and query.order is None:
@@ -171,9 +198,17 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
                     extra -= 0.8
                 elif place is not None and place.field.name in query.given:
                     extra -= 0.3
-                noise = planner.chance("target", tool.name, spread.name if spread else "", mode,
-                                       place.field.name if place else "", bool(place and place.detail))
-                found.append(Reading(query=query, mode=mode, place=place, score=base + 2 * score + extra + noise, whole=whole))
+                noise = planner.chance(
+                    "target",
+                    tool.name,
+                    spread.name if spread else "",
+                    mode,
+                    place.field.name if place else "",
+                    bool(place and place.detail),
+                )
+                found.append(
+                    Reading(query=query, mode=mode, place=place, score=base + 2 * score + extra + noise, whole=whole)
+                )
     return sorted(found, key=lambda reading: -reading.score)
 
 
@@ -196,7 +231,8 @@ def _spreads(wish: Wish, tool: IndexedTool, planner: Planner) -> Iterator[Parame
     for parameter in tool.parameters:
         if parameter.role == "enum" and not any(value in parameter.enum for value in given):
             if planner.box.touch(merge(wish.words, wish.head), parameter.names) > 0.55 and any(
-                isinstance(one, Extreme) for one in wish.constraints):
+                isinstance(one, Extreme) for one in wish.constraints
+            ):
                 yield parameter
 
 
@@ -280,12 +316,24 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         if summed and not said["mean"] and not one.counts:
             yield place, "mean", False, score + (0.05 if detail is None else -0.1)
     elif "sum" in summaries and wish.numeric:
-        yield place, "value", whole, score + (0.1 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3)
+        yield (
+            place,
+            "value",
+            whole,
+            score
+            + (0.1 if said["sum"] else -0.1 if whole or (one.counts and not tool.items and detail is None) else -0.3),
+        )
         if summed and (not said["sum"] or wish.added):
             yield place, "sum", False, score + (0.25 if said["sum"] else 0.05)
     else:
-        yield place, "value", whole, score + (0.05 if one.counts and "count" in summaries else 0.0) - (
-            0.3 if said["mean"] and wish.numeric else 0.0)
+        yield (
+            place,
+            "value",
+            whole,
+            score
+            + (0.05 if one.counts and "count" in summaries else 0.0)
+            - (0.3 if said["mean"] and wish.numeric else 0.0),
+        )
 
 
 def _ordered(query: Query, wish: Wish, place: Place | None, whole: bool, extremes: Sequence[Extreme], planner: Planner):
@@ -315,10 +363,8 @@ def adds_up(text: str) -> bool:
 def residual(clause: Clause) -> Bag:
     """What a clause is about apart from its names, as words of a wish."""
     lexemes = lexicon()
-    return {word: weight for word, weight in clause.content.items()
-            if word not in _SUMMARY_WORDS and word not in lexemes.stop}
-
-
-def is_strong(constraint: Constraint) -> bool:
-    """Whether a constraint says which thing is meant."""
-    return not isinstance(constraint, Compare | Extreme) and constraint.kind in ("name", "value", "date")
+    return {
+        word: weight
+        for word, weight in clause.content.items()
+        if word not in _SUMMARY_WORDS and word not in lexemes.stop
+    }

@@ -1,4 +1,4 @@
-"""What a solver knows of an environment's tools before it calls any: words, roles of parameters, and links.
+"""What a solver knows of an environment's tools before it calls any: their words, and the links between them.
 
 Everything comes from the public face of the tools. An index is built once for a set of tools and shared.
 """
@@ -9,68 +9,18 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from agent_world.environments.model import Json, PublicTool
 from agent_world.identity import canonical_json
-from agent_world.solver.lexicon import fold, lexicon, similarity, split_words, stem
+from agent_world.solver.fields import Bag, Field, Parameter, bag_of, merge, read_field, read_parameter
+from agent_world.solver.lexicon import similarity, split_words, stem
 from agent_world.solver.mentions import Token
 
-Bag = Mapping[str, float]
-"""Stems with weights."""
-
-Role = Literal["page", "size", "order", "id", "low", "high", "number", "flag", "enum", "search", "date", "text"]
-
-_PAGE = {"page", "page_number", "offset"}
-_SIZE = {"limit", "page_size", "per_page", "size_of_page", "max_results"}
-_LOW = {"min", "minimum", "least", "from", "after", "since", "above", "over", "lowest", "earliest", "start", "longer", "more"}
-_HIGH = {"max", "maximum", "most", "until", "before", "to", "below", "under", "highest", "latest", "end", "up", "less"}
-_SEARCH = {"query", "text", "search", "q", "keyword", "keywords", "contains", "name", "title", "label", "term", "pattern"}
-_IDENTIFIER = re.compile(r"\b(id|identifier|ids)\b")
 _IDENTIFYING = frozenset(map(stem, ("id", "code", "identifier")))
 _NAMES = frozenset(map(stem, ("name", "title", "label")))
-_GENERIC = frozenset(map(stem, ("name", "id", "number", "code", "value", "identifier", "title", "label", "text", "key")))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Parameter:
-    """One parameter of a tool."""
-
-    name: str
-    types: frozenset[str]
-    required: bool
-    enum: tuple[Json, ...]
-    role: Role
-    names: Bag
-    words: Bag
-    strict: bool = False
-    meanings: Mapping[str, Bag] = field(default_factory=dict)
-    examples: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def numeric(self) -> bool:
-        return bool(self.types & {"integer", "number"}) and "string" not in self.types
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Field:
-    """One value in a tool's result: `name` in the record, `item` when the record is one of a list.
-
-    `counts` is set for a number of things, `key` for what rows are named by, `enum` when its values are known.
-    """
-
-    name: str
-    types: frozenset[str]
-    item: bool
-    names: Bag
-    words: Bag
-    counts: bool = False
-    key: bool = False
-    enum: tuple[Json, ...] = ()
-
-    @property
-    def numeric(self) -> bool:
-        return bool(self.types & {"integer", "number"})
+_GENERIC = frozenset(
+    map(stem, ("name", "id", "number", "code", "value", "identifier", "title", "label", "text", "key"))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +49,7 @@ class IndexedTool:
 
     @property
     def required(self) -> tuple[Parameter, ...]:
+        """The parameters without which it cannot be called."""
         return tuple(parameter for parameter in self.parameters if parameter.required)
 
 
@@ -137,8 +88,11 @@ class Toolbox:
         """How telling a word is here: low when most tools use it or it says little anywhere."""
         found = self._weight.get(word)
         if found is None:
-            found = 0.25 if word in _GENERIC else max(
-                (self.weights[known] * score for known, score in self.near(word)), default=0.6)
+            found = (
+                0.25
+                if word in _GENERIC
+                else max((self.weights[known] * score for known, score in self.near(word)), default=0.6)
+            )
             self._weight[word] = found
         return found
 
@@ -178,9 +132,11 @@ class Toolbox:
         return word in self.named
 
     def reading(self) -> list[IndexedTool]:
+        """The tools that change nothing."""
         return [tool for tool in self.tools if not tool.writes]
 
     def writing(self) -> list[IndexedTool]:
+        """The tools that change something."""
         return [tool for tool in self.tools if tool.writes]
 
 
@@ -203,21 +159,6 @@ def toolbox_of(tools: Sequence[PublicTool]) -> Toolbox:
         _BY_IDENTITY.clear()
     _BY_IDENTITY[id(tools)] = (tools, _CACHE[key])
     return _CACHE[key]
-
-
-def bag_of(text: str, weight: float = 1.0) -> dict[str, float]:
-    """The content words of a text."""
-    stop = lexicon().stop
-    return {stem(word): weight for word in split_words(text) if word not in stop}
-
-
-def merge(*bags: Bag) -> dict[str, float]:
-    """All words of the bags, each with its largest weight."""
-    result: dict[str, float] = {}
-    for bag in bags:
-        for word, weight in bag.items():
-            result[word] = max(weight, result.get(word, 0.0))
-    return result
 
 
 def _spoken(word: str, token: Token) -> bool:
@@ -253,11 +194,18 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
         box.details[tool.name] = tuple(_details(box, tool))
     for tool in indexed:
         for one in tool.fields:
-            allowed = {value for other in indexed for parameter in other.parameters
-                       if parameter.name == one.name and parameter.role == "enum" for value in parameter.enum}
+            allowed = {
+                value
+                for other in indexed
+                for parameter in other.parameters
+                if parameter.name == one.name and parameter.role == "enum"
+                for value in parameter.enum
+            }
             keyed = bool(_IDENTIFYING & set(one.names)) or any(
                 parameter.role == "id" and parameter.name == one.name and _alike(one.words, parameter.words)
-                for other in indexed for parameter in other.parameters)
+                for other in indexed
+                for parameter in other.parameters
+            )
             object.__setattr__(one, "enum", tuple(sorted(allowed, key=str)))
             object.__setattr__(one, "key", keyed)
     box.named = frozenset(stem(one.name) for tool in indexed for one in tool.fields if one.item or not tool.items)
@@ -281,7 +229,9 @@ def _with_keys(tools: Sequence[IndexedTool]) -> tuple[IndexedTool, ...]:
         parameters = []
         for parameter in tool.parameters:
             words = frozenset(parameter.words)
-            known = any(name == parameter.name and other != tool.name and _alike(words, told) for name, told, other in keys)
+            known = any(
+                name == parameter.name and other != tool.name and _alike(words, told) for name, told, other in keys
+            )
             keyed = known and parameter.required and parameter.role in ("text", "number", "date") and not parameter.enum
             parameters.append(replace(parameter, role="id") if keyed else parameter)
         result.append(replace(tool, parameters=tuple(parameters)))
@@ -302,25 +252,31 @@ def _tool(tool: PublicTool) -> IndexedTool:
         inner = schema.get("items") if isinstance(schema, Mapping) else None
         if isinstance(inner, Mapping) and "properties" in inner and items is None:
             items = name
-            fields += [_field(key, value, True, tool.description) for key, value in inner["properties"].items()]
+            fields += [read_field(key, value, True, tool.description) for key, value in inner["properties"].items()]
     for name, schema in result.items():
         if name not in (items, "page", "pages"):
-            fields.append(_field(name, schema, False, tool.description))
+            fields.append(read_field(name, schema, False, tool.description))
     properties = tool.input_schema.get("properties", {})
     required = set(tool.input_schema.get("required", ()))
-    parameters = tuple(_parameter(name, schema, name in required) for name, schema in properties.items())
+    parameters = tuple(read_parameter(name, schema, name in required) for name, schema in properties.items())
     first = re.split(r"(?<=[a-z)])\.\s", tool.description)[0]
     becomes = re.findall(r"\bbecomes? (?:an? |the )?([A-Za-z_ ]+?)(?=[.,;]|$| when| if| and| or)", tool.description)
     states = {stem(word) for text in becomes for word in split_words(text)}
     states |= {stem(word) for word in split_words(" ".join(re.findall(r"\b[A-Z]{3,}\b", tool.description)))}
     lead = split_words(tool.description)[:1]
     return IndexedTool(
-        name=tool.name, writes=tool.writes, parameters=parameters, fields=tuple(fields), items=items,
+        name=tool.name,
+        writes=tool.writes,
+        parameters=parameters,
+        fields=tuple(fields),
+        items=items,
         pages=items is not None and any(parameter.role == "page" for parameter in parameters),
         verb={**{stem(word): 0.85 for word in lead}, stem(names[0]): 1.0},
         nouns=merge(bag_of(" ".join(names[1:])), bag_of(first, 0.7)),
         words=merge(bag_of(tool.name), bag_of(tool.description, 0.8)),
-        becomes=frozenset(states), aliases=_aliases(tool.description), description=tool.description,
+        becomes=frozenset(states),
+        aliases=_aliases(tool.description),
+        description=tool.description,
     )
 
 
@@ -329,88 +285,6 @@ def _aliases(description: str) -> tuple[frozenset[str], ...]:
     found = re.search(r"\b(?:words|synonyms|aliases|also called|also known as|aka)\b[^:.]*:\s*(.+?)\.?$", description)
     phrases = found.group(1).split(",") if found else []
     return tuple(frozenset(map(stem, split_words(phrase))) for phrase in phrases if phrase.strip())
-
-
-def _types(schema: Json) -> frozenset[str]:
-    if not isinstance(schema, Mapping):
-        return frozenset()
-    kinds = schema.get("type", ())
-    return frozenset([kinds] if isinstance(kinds, str) else kinds)
-
-
-def _field(name: str, schema: Mapping, item: bool, description: str) -> Field:
-    names = bag_of(name)
-    counted = any(
-        re.search(rf"\b(how many|numbers? of|count of) (\w+ )?{re.escape(word)}", description.lower())
-        for word in split_words(name)
-    )
-    told = bag_of(str(schema.get("description", "")), 0.9)
-    counts = counted or bool(re.match(r"(how many|number of|count of) (?!the |an? |one )", str(schema.get("description", "")).lower()))
-    if counts:
-        told = merge(told, {stem("number"): 0.9})
-    return Field(name=name, types=_types(schema), item=item, names=names, words=merge(names, told), counts=counts)
-
-
-def _parameter(name: str, schema: Mapping, required: bool) -> Parameter:
-    description = str(schema.get("description", ""))
-    examples = _examples(description)
-    if examples:
-        description = description[: description.lower().find(next(iter(examples)))]
-    enum = tuple(value for value in schema.get("enum", ()) if value is not None)
-    names = bag_of(name)
-    return Parameter(
-        name=name, types=_types(schema), required=required, enum=enum,
-        role=_role(name, schema, description), names=names, words=merge(names, bag_of(description, 0.8)),
-        examples=examples, meanings=_meanings(enum, description),
-        strict=bool(re.search(r"\b(more|greater|less|fewer|above|over|below|under|after|before)\b", description.lower())),
-    )
-
-
-def _meanings(enum: Sequence[Json], description: str) -> dict[str, Bag]:
-    """What each allowed value stands for: its own words and those of an explanation "value: ..."."""
-    meanings = {}
-    for value in enum:
-        told = re.search(rf"(?<!\w){re.escape(str(value))}\s*[:=]\s*([^,;)]+)", description)
-        meanings[str(value)] = merge(bag_of(str(value)), bag_of(told.group(1), 0.9) if told else {})
-    return meanings
-
-
-def _examples(description: str) -> dict[str, str]:
-    """Values that a description gives as examples, by their folded text."""
-    found = re.search(r"\b(?:such as|for example|e\.g\.|like) (.+?)(?:[.;)]?$|\. )", description)
-    return {fold(one.strip()): one.strip() for one in re.split(r", | or ", found.group(1))} if found else {}
-
-
-def _role(name: str, schema: Mapping, description: str) -> Role:
-    words = set(split_words(name))
-    text = description.lower()
-    numeric = bool(_types(schema) & {"integer", "number"})
-    dated = schema.get("format") == "date" or "yyyy" in text
-    if name in _PAGE:
-        return "page"
-    if name in _SIZE:
-        return "size"
-    if words & {"sort", "order", "sorting", "descending", "ascending", "direction"} and (
-        "enum" in schema or "boolean" in _types(schema)
-    ):
-        return "order"
-    if "boolean" in _types(schema):
-        return "flag"
-    if "enum" in schema:
-        return "enum"
-    if name == "id" or name.endswith("_id") or _IDENTIFIER.search(text):
-        return "id"
-    if numeric or dated:
-        told = words | set(re.findall(r"[a-z]+", text))
-        low, high = words & _LOW, words & _HIGH
-        if not low and not high:
-            low, high = told & (_LOW - {"from", "more", "start"}), told & (_HIGH - {"to", "end", "up", "less"})
-        if bool(low) != bool(high):
-            return "low" if low else "high"
-        return "number" if numeric else "date"
-    if name in _SEARCH or re.search(r"\b(part of|contain|words? (in|of)|starts? with|search)", text):
-        return "search"
-    return "date" if words & {"date", "day"} else "text"
 
 
 def _links(box: Toolbox, tool: IndexedTool, parameter: Parameter) -> tuple[Link, ...]:

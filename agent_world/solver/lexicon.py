@@ -12,8 +12,19 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-_DERIVED = (("ational", 4), ("ation", 3), ("ator", 3), ("ment", 3), ("ance", 4), ("ence", 4), ("ure", 5), ("al", 5),
-            ("ate", 3), ("ness", 3), ("ly", 3))
+_DERIVED = (
+    ("ational", 4),
+    ("ation", 3),
+    ("ator", 3),
+    ("ment", 3),
+    ("ance", 4),
+    ("ence", 4),
+    ("ure", 5),
+    ("al", 5),
+    ("ate", 3),
+    ("ness", 3),
+    ("ly", 3),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +154,13 @@ def lexicon() -> Lexicon:
     return Lexicon(
         sets={word: frozenset(numbers) for word, numbers in sets.items()},
         degrees={adjective: tuple(entries) for adjective, entries in degrees.items()},
-        comparatives=comparatives, superlatives=superlatives,
+        comparatives=comparatives,
+        superlatives=superlatives,
         stop=frozenset(word for line in _section("stop") for word in line.split()),
         verbs=frozenset(word for line in _section("verb") for word in line.split()),
         openings=frozenset(word for line in _section("opening") for word in line.split()),
-        phrases=phrases, before=before,
+        phrases=phrases,
+        before=before,
     )
 
 

@@ -13,26 +13,48 @@ from agent_world.solver.lexicon import fold, lexicon, similarity, stem
 
 TokenKind = Literal["word", "name", "number", "date", "mark"]
 
-_UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-          " seventeen eighteen nineteen").split()
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    " seventeen eighteen nineteen"
+).split()
 _TENS = {word: 20 + 10 * at for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
-_SPOKEN = {**{word: at for at, word in enumerate(_UNITS)}, **_TENS, "dozen": 12, "hundred": 100, "couple": 2, "single": 1,
-           "twice": 2, "pair": 2}
+_SPOKEN = {
+    **{word: at for at, word in enumerate(_UNITS)},
+    **_TENS,
+    "dozen": 12,
+    "hundred": 100,
+    "couple": 2,
+    "single": 1,
+    "twice": 2,
+    "pair": 2,
+}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000, "billion": 1_000_000_000, "k": 1000, "m": 1_000_000}
-_MONTHS = {name: at for at, name in enumerate(
-    "january february march april may june july august september october november december".split(), 1)}
+_MONTHS = {
+    name: at
+    for at, name in enumerate(
+        "january february march april may june july august september october november december".split(), 1
+    )
+}
 _MONTHS |= {name[:3]: at for name, at in _MONTHS.items()} | {"sept": 9}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 
-_QUOTED = re.compile(r"(?<!\w)(?:\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|‘([^’]+)’(?!\w)|'([^']+(?:'\w[^']*)?)'(?!\w))")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|\u2018([^\u2019]+)\u2019(?!\w)|'([^']+(?:'\w[^']*)?)'(?!\w))"
+)
 _DATE = re.compile(
-    rf"\b(?:(?P<iso>\d{{4}}-\d{{2}}-\d{{2}})|(?:the )?(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTH})\b\.?,?(?: (?P<y1>\d{{4}}))?"
-    rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y2>\d{{4}}))?)", re.IGNORECASE)
+    rf"\b(?:(?P<iso>\d{{4}}-\d{{2}}-\d{{2}})"
+    rf"|(?:the )?(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m1>{_MONTH})\b\.?,?(?: (?P<y1>\d{{4}}))?"
+    rf"|(?P<m2>{_MONTH})\.? (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y2>\d{{4}}))?)",
+    re.IGNORECASE,
+)
 _TOKEN = re.compile(
-    r"(?<![\w])[-−]\d+(?:\.\d+)?(?![\w-])|\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]")
-_ABBREVIATED = {"inc", "corp", "co", "ltd", "jr", "sr", "st", "dr", "mt", "bros", "no", "dept", "intl", "gmbh", "mr", "mrs", "ms"}
-_CONNECTIVES = {"of", "the", "de", "la", "le", "du", "des", "van", "von", "der", "den", "da", "di", "del", "and", "&", "for",
-                "in", "y", "el", "los", "las", "dos", "bin", "al", "to", "on"}
+    r"(?<![\w])[-\u2212]\d+(?:\.\d+)?(?![\w-])|\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])"
+    r"|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]"
+)
+_ABBREVIATED = frozenset(("inc corp co ltd jr sr st dr mt bros no dept intl gmbh mr mrs ms").split())
+_CONNECTIVES = frozenset(
+    ("of the de la le du des van von der den da di del and & for in y el los las dos bin al to on").split()
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +69,13 @@ class Token:
 
     @cached_property
     def low(self) -> str:
+        """The text without case and accents."""
         return fold(self.text)
 
     @cached_property
     def stem(self) -> str:
+        """The stem of a word; of other tokens the folded text."""
         return stem(self.low) if self.kind == "word" else self.low
-
-    @property
-    def code(self) -> bool:
-        """It looks like a code or an identifier: letters with digits, or capitals only."""
-        return looks_like_code(self.text)
 
 
 def looks_like_code(text: str) -> bool:
@@ -72,6 +91,7 @@ def tokenise(text: str, doing: frozenset[str] = frozenset(), known: Sequence[str
     `doing` are stems of verbs that tools are named by, so that an imperative is no name; `known` are names that were
     quoted before and are recognised without quotes.
     """
+    text = re.sub(r"(?<=\w)\u2019(?=\w)", "'", text)
     spans = [(match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
     for name in sorted({*known, *(inside for _, _, inside in spans)}, key=len, reverse=True):
         for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text):
@@ -116,15 +136,23 @@ def _words(text: str, start: int, end: int) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text, start, end):
         word = match.group()
-        word = re.sub(r"['’]s?$", "", word) if re.search(r"['’]s?$", word) and len(word) > 2 else word
+        word = re.sub(r"['\u2019]s?$", "", word) if re.search(r"['\u2019]s?$", word) and len(word) > 2 else word
         low = word.lower()
         number = _number(low)
         if number is not None and tokens and tokens[-1].kind == "number" and low in _SCALES and tokens[-1].start >= 0:
-            tokens[-1] = Token(text=f"{tokens[-1].text} {word}", kind="number", value=tokens[-1].value * _SCALES[low],
-                               start=tokens[-1].start)
+            tokens[-1] = Token(
+                text=f"{tokens[-1].text} {word}",
+                kind="number",
+                value=tokens[-1].value * _SCALES[low],
+                start=tokens[-1].start,
+            )
         elif low in ("thousand", "million", "billion") and tokens and tokens[-1].kind == "number":
-            tokens[-1] = Token(text=f"{tokens[-1].text} {word}", kind="number", value=tokens[-1].value * _SCALES[low],
-                               start=tokens[-1].start)
+            tokens[-1] = Token(
+                text=f"{tokens[-1].text} {word}",
+                kind="number",
+                value=tokens[-1].value * _SCALES[low],
+                start=tokens[-1].start,
+            )
         elif number is not None:
             tokens.append(Token(text=word, kind="number", value=number, start=match.start()))
         elif re.fullmatch(r"[^\w\s]", word):
@@ -142,7 +170,7 @@ def _number(low: str) -> int | float | None:
     tens, _, unit = low.partition("-")
     if tens in _TENS and unit in _UNITS[1:10]:
         return _TENS[tens] + _UNITS.index(unit)
-    bare = low.replace(",", "").replace("−", "-")
+    bare = low.replace(",", "").replace("\u2212", "-")
     if re.fullmatch(r"-?\d+", bare):
         # "0123" is a code, not a number.
         return int(bare) if bare == "0" or not bare.startswith("0") else None
@@ -158,15 +186,18 @@ def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
     first = True
     while at < len(tokens):
         token = tokens[at]
-        if token.kind == "word" and _capital(
-            token, first, doing, at + 1 < len(tokens) and _proper(tokens[at + 1])):
+        if token.kind == "word" and _capital(token, first, doing, at + 1 < len(tokens) and _proper(tokens[at + 1])):
             end = at + 1
             while end < len(tokens):
-                if _proper(tokens[end]) or (tokens[end].kind == "number" and tokens[end].text.isdigit()
-                                            and not _ends_run(tokens, end)):
+                if _proper(tokens[end]) or (
+                    tokens[end].kind == "number" and tokens[end].text.isdigit() and not _ends_run(tokens, end)
+                ):
                     end += 1
-                elif tokens[end].low in _CONNECTIVES and end + 1 < len(tokens) and _proper(tokens[end + 1]) and (
-                    tokens[end].low not in ("and", "for", "in", "to", "on")
+                elif (
+                    tokens[end].low in _CONNECTIVES
+                    and end + 1 < len(tokens)
+                    and _proper(tokens[end + 1])
+                    and (tokens[end].low not in ("and", "for", "in", "to", "on"))
                 ):
                     end += 2
                 else:
@@ -179,7 +210,7 @@ def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
             at, first = end, False
             continue
         result.append(token)
-        first = token.kind == "mark" and token.text in ".?!:;" or (first and token.kind == "mark")
+        first = (token.kind == "mark" and token.text in ".?!:;") or (first and token.kind == "mark")
         at += 1
     return result
 
@@ -187,14 +218,20 @@ def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
 def _ends_run(tokens: list[Token], at: int) -> bool:
     """A number after a name that counts what follows ("Oslo 2 seats") is no part of the name."""
     following = tokens[at + 1] if at + 1 < len(tokens) else None
-    return following is not None and following.kind == "word" and following.text[:1].islower() and (
-        following.low not in lexicon().stop
+    return (
+        following is not None
+        and following.kind == "word"
+        and following.text[:1].islower()
+        and (following.low not in lexicon().stop)
     )
 
 
 def _proper(token: Token) -> bool:
-    return token.kind == "word" and (token.text[:1].isupper() or looks_like_code(token.text)) and token.text != "I" and (
-        not token.text.startswith(("I'", "I’"))
+    return (
+        token.kind == "word"
+        and (token.text[:1].isupper() or looks_like_code(token.text))
+        and token.text != "I"
+        and (not token.text.startswith(("I'", "I\u2019")))
     )
 
 

@@ -8,25 +8,36 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent_world.environments.model import Json
-from agent_world.solver.index import Bag, Field, IndexedTool, Link, Parameter, Toolbox, merge
+from agent_world.solver.fields import Bag, Field, Parameter, merge
+from agent_world.solver.index import IndexedTool, Link, Toolbox
 from agent_world.solver.lexicon import fold, split_words, stem
 from agent_world.solver.mentions import looks_like_code
+from agent_world.solver.model import Compare, Constraint, Extreme, Mention
 from agent_world.solver.query import Blame, Place
-from agent_world.solver.reading import Compare, Constraint, Extreme, Mention
 
 DEPTH = 3
 """How many tools may stand one behind the other to feed a parameter."""
 
 LABELS = frozenset(map(stem, ("name", "title", "label")))
-_DATES = frozenset(map(stem, ("date", "day", "year", "time", "born", "founded", "published", "released", "departure", "hour")))
+_DATES = frozenset(
+    map(stem, ("date", "day", "year", "time", "born", "founded", "published", "released", "departure", "hour"))
+)
 _ID = frozenset({stem("id")})
-_PEOPLE = frozenset(map(stem, (
-    "person", "people", "passenger", "patient", "member", "customer", "nurse", "doctor", "employee", "student", "player", "guest",
-    "reader", "holder", "assignee", "worker", "borrower", "buyer", "client", "user", "reviewer")))
+_PEOPLE = frozenset(
+    map(
+        stem,
+        tuple(
+            (
+                "person people passenger patient member customer nurse doctor employee student player guest"
+                " reader holder assignee worker borrower buyer client user reviewer"
+            ).split()
+        ),
+    )
+)
 _CODED = frozenset(map(stem, ("code", "abbreviation", "symbol")))
 _RANKS = frozenset(map(stem, ("rank", "position", "place", "spot")))
 _NUMBERED = frozenset(map(stem, ("number", "code", "id", "zip", "postcode", "postal", "year")))
-_DOWNWARD = {"highest", "largest", "descending", "desc", "most", "high", "biggest", "greatest", "longest", "newest", "latest"}
+_DOWNWARD = frozenset(("highest largest descending desc most high biggest greatest longest newest latest").split())
 _UPWARD = {"lowest", "smallest", "ascending", "asc", "least", "low", "fewest", "shortest", "oldest", "earliest"}
 _REACHED = 3  # places kept of a tool that feeds another one
 
@@ -86,7 +97,9 @@ class Places:
         self.banned -= blames
         self._known.clear()
 
-    def slots(self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool = False) -> list[tuple[float, Slot]]:
+    def slots(
+        self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool = False
+    ) -> list[tuple[float, Slot]]:
         """Where `constraint` could go in a call of `tool`, best first; with `check` also fields of a single record."""
         key = (id(constraint), tool.name, depth, check)
         known = self._known.get(key)
@@ -101,7 +114,9 @@ class Places:
         found = self.slots(constraint, tool, depth)
         return found[0][0] if found else 0.0
 
-    def _slots(self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool) -> Iterator[tuple[float, Slot]]:
+    def _slots(
+        self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool
+    ) -> Iterator[tuple[float, Slot]]:
         for parameter in tool.parameters:
             score = self.fit(constraint, parameter, tool)
             if score is not None:
@@ -111,7 +126,7 @@ class Places:
             plain = parameter.role != "id" and not (_CODED | _ID) & set(parameter.words)
             if plain and (tool.writes or depth):
                 continue
-            if depth + 1 < DEPTH and not isinstance(constraint, Compare) or depth == 0:
+            if (depth + 1 < DEPTH and not isinstance(constraint, Compare)) or depth == 0:
                 for link in self.box.links.get((tool.name, parameter.name), ()):
                     if link.tool.writes or depth + 1 >= DEPTH:
                         continue
@@ -137,17 +152,27 @@ class Places:
 
     def _rows(self, constraint: Constraint, tool: IndexedTool, check: bool) -> Iterator[tuple[float, Slot]]:
         """Where `constraint` could select among the rows that `tool` gives."""
-        barred = {name for text, barrer, name in self.banned
-                  if barrer == tool.name and isinstance(constraint, Mention) and text == constraint.text}
+        barred = {
+            name
+            for text, barrer, name in self.banned
+            if barrer == tool.name and isinstance(constraint, Mention) and text == constraint.text
+        }
         for one in tool.fields:
             score = self.fit_field(constraint, one, tool, check) if one.name not in barred else None
             if score is not None:
                 yield score, Select(Place(field=one))
         for detail in self.box.details.get(tool.name, ()):
-            if detail[0].items or not tool.items and not isinstance(constraint, Extreme):
+            if detail[0].items or (not tool.items and not isinstance(constraint, Extreme)):
                 continue
             for one in detail[0].fields:
-                if one.item or one.name in barred or any(one.name == other.name for other in tool.fields) and not isinstance(constraint, Extreme | Compare):
+                if (
+                    one.item
+                    or one.name in barred
+                    or (
+                        any(one.name == other.name for other in tool.fields)
+                        and not isinstance(constraint, Extreme | Compare)
+                    )
+                ):
                     continue
                 score = self.fit_field(constraint, one, detail[0], True)
                 if score is not None:
@@ -185,7 +210,7 @@ class Places:
                 return 0.3 + 0.7 * own if own > 0.2 or bare else None
             beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
             own = self.box.touch(beside, parameter.words)
-            coded = role == "id" or role == "text" and _NUMBERED & set(parameter.words)
+            coded = role == "id" or (role == "text" and _NUMBERED & set(parameter.words))
             return 0.3 + 0.6 * own if coded and own > 0.6 and not constraint.text.isalpha() else None
         if constraint.kind == "date":
             if parameter.numeric:
@@ -199,7 +224,13 @@ class Places:
             return (0.3 if made else 0.6) + 0.4 * near if code else None
         person = 0.0
         if _PEOPLE & (parameter.words.keys() | tool.nouns.keys()):
-            person = -0.4 if re.search(r"\d", constraint.text) else 0.06 if " " in constraint.text and not constraint.quoted else -0.06
+            person = (
+                -0.4
+                if re.search(r"\d", constraint.text)
+                else 0.06
+                if " " in constraint.text and not constraint.quoted
+                else -0.06
+            )
         if role == "search":
             return (0.45 if code else 0.65) + 0.35 * near + person
         if role == "date":
@@ -216,13 +247,13 @@ class Places:
             dated = bool(_DATES & set(one.words)) and not one.numeric
             if not (one.numeric or (dated and (isinstance(constraint, Extreme) or isinstance(constraint.value, str)))):
                 return None
-            if one.key or tool.items and not one.item:
+            if one.key or (tool.items and not one.item):
                 return None
             score = self.measured(constraint, one)
             return 0.2 + 0.8 * score if score > 0.3 else None
         if not tool.items and not detail:
             return None
-        if one.numeric or not one.item and tool.items:
+        if one.numeric or (not one.item and tool.items):
             return None
         if (_CODED | _ID) & set(one.words) and not looks_like_code(constraint.text):
             return None
@@ -255,13 +286,20 @@ class Places:
     def measured(self, constraint: Compare | Extreme, one: Field | Parameter) -> float:
         """How well a field is what a comparison or superlative is about."""
         told = self.box.touch(constraint.context, one.words)
-        degree = max((1.0 if word in one.words else 0.75 * self.box.closest(word, one.words)
-                      for entry in constraint.degrees for word in entry.of), default=0.0)
+        degree = max(
+            (
+                1.0 if word in one.words else 0.75 * self.box.closest(word, one.words)
+                for entry in constraint.degrees
+                for word in entry.of
+            ),
+            default=0.0,
+        )
         if constraint.degrees:
             told *= 0.6 if isinstance(constraint, Extreme) and degree < 0.5 else 0.9
-        dated = 0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0
+        dated = (
+            0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0
+        )
         return max(told, 0.95 * degree, dated)
-
 
 
 def agrees(box: Toolbox, constraint: Compare | Extreme, words: Bag) -> bool:

@@ -12,11 +12,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent_world.environments.model import Json
-from agent_world.solver.index import Field, IndexedTool, Link, Parameter, Toolbox
+from agent_world.solver.fields import Field, Parameter
+from agent_world.solver.index import IndexedTool, Link, Toolbox
 from agent_world.solver.lexicon import fold
-from agent_world.solver.places import DEPTH, LABELS, Feed, Give, Known, Places, Select, Slot, Sort, agrees, as_number, same_text
+from agent_world.solver.model import Compare, Constraint, Extreme, Mention, mark_of, weight_of
+from agent_world.solver.places import (
+    DEPTH,
+    LABELS,
+    Feed,
+    Give,
+    Known,
+    Places,
+    Select,
+    Slot,
+    Sort,
+    agrees,
+    as_number,
+    same_text,
+)
 from agent_world.solver.query import Blame, Keep, Order, Place, Query
-from agent_world.solver.reading import Compare, Constraint, Extreme, Mention, mark_of
 
 _BEAM = 8
 _EXPLAINED = 1.0  # worth of a name that has led to what is given now
@@ -25,7 +39,7 @@ _TRIED = 6  # places tried for a constraint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A query with the worth of its assignments, the constraints that found no place and the parameters without value."""
+    """A query, the worth of its assignments, constraints without a place, and required parameters without a value."""
 
     query: Query
     score: float
@@ -42,6 +56,7 @@ class Chance:
     drawn: dict[object, float] = field(default_factory=dict)
 
     def __call__(self, *key: object) -> float:
+        """The noise for `key`."""
         if key not in self.drawn:
             self.drawn[key] = self.random.gauss(0.0, self.temperature)
         return self.drawn[key]
@@ -65,13 +80,6 @@ class Fact:
     key: bool = False
 
 
-def weight_of(constraint: Constraint) -> float:
-    """How bad it is to leave a constraint out."""
-    if isinstance(constraint, Mention):
-        return {"name": 1.2 if constraint.quoted else 1.0, "number": 0.5, "date": 0.9, "value": 1.0}[constraint.kind]
-    return 1.0
-
-
 @dataclass(slots=True)
 class Planner:
     """Builds queries over one toolbox."""
@@ -81,8 +89,14 @@ class Planner:
     recall: Recall
     places: Places
 
-    def build(self, tool: IndexedTool, constraints: Sequence[Constraint], depth: int = 0,
-              spread: Parameter | None = None, check: bool = False) -> Plan:
+    def build(
+        self,
+        tool: IndexedTool,
+        constraints: Sequence[Constraint],
+        depth: int = 0,
+        spread: Parameter | None = None,
+        check: bool = False,
+    ) -> Plan:
         """The best way to call `tool` so that the constraints hold.
 
         `spread` names a parameter that shall run over all its values. With `check` a single record may be held against
@@ -95,14 +109,20 @@ class Planner:
         for constraint in constraints:
             options = self._options(constraint, tool, depth, spread, check)
             grown = [(score - cost * weight_of(constraint), (*slots, None)) for score, slots in beam]
-            grown += [(score + worth, (*slots, slot)) for score, slots in beam for worth, slot in options
-                      if _free(slot, slots)]
+            grown += [
+                (score + worth, (*slots, slot))
+                for score, slots in beam
+                for worth, slot in options
+                if _free(slot, slots)
+            ]
             grown.sort(key=lambda partial: -partial[0])
             beam = grown[:_BEAM]
         _, slots = max(beam, key=lambda partial: partial[0] - 0.4 * len(needed - _filled(partial[1])))
         return self._assembled(tool, constraints, slots, depth, spread, check)
 
-    def feed(self, tool: IndexedTool, parameter: Parameter, constraints: Sequence[Constraint]) -> tuple[Query, Field] | None:
+    def feed(
+        self, tool: IndexedTool, parameter: Parameter, constraints: Sequence[Constraint]
+    ) -> tuple[Query, Field] | None:
         """The query by which `constraints` say what to give to `parameter`; None when they do not fit any."""
         best: tuple[float, Query, Field] | None = None
         for link in self.box.links.get((tool.name, parameter.name), ()):
@@ -115,19 +135,29 @@ class Planner:
                 best = score, plan.query, link.field
         return (best[1], best[2]) if best is not None and best[0] > 0.2 else None
 
-    def _options(self, constraint: Constraint, tool: IndexedTool, depth: int,
-                 spread: Parameter | None, check: bool) -> list[tuple[float, Slot]]:
-        found = [(score + self.chance(tool.name, constraint.at, slot_key(slot)), slot)
-                 for score, slot in self.places.slots(constraint, tool, depth, check)[: 2 * _TRIED]
-                 if spread is None or getattr(slot, "parameter", None) is not spread]
+    def _options(
+        self, constraint: Constraint, tool: IndexedTool, depth: int, spread: Parameter | None, check: bool
+    ) -> list[tuple[float, Slot]]:
+        found = [
+            (score + self.chance(tool.name, constraint.at, slot_key(slot)), slot)
+            for score, slot in self.places.slots(constraint, tool, depth, check)[: 2 * _TRIED]
+            if spread is None or getattr(slot, "parameter", None) is not spread
+        ]
         for parameter in tool.required:
             fact = self._known(tool, parameter)
             if fact is not None and parameter.role == "id" and mark_of(constraint) in fact.origin:
                 found.append((_EXPLAINED, Known(parameter)))
         return sorted(found, key=lambda pair: -pair[0])[:_TRIED]
 
-    def _assembled(self, tool: IndexedTool, constraints: Sequence[Constraint], slots: Sequence[Slot | None], depth: int,
-                   spread: Parameter | None, check: bool) -> Plan:
+    def _assembled(
+        self,
+        tool: IndexedTool,
+        constraints: Sequence[Constraint],
+        slots: Sequence[Slot | None],
+        depth: int,
+        spread: Parameter | None,
+        check: bool,
+    ) -> Plan:
         given: dict[str, Json] = {}
         feeds: dict[str, tuple[Link, list[Constraint]]] = {}
         keeps: list[Keep] = []
@@ -139,7 +169,7 @@ class Planner:
         score = 0.0
         many = check or tool.items is not None or spread is not None or any(isinstance(slot, Feed) for slot in slots)
         for constraint, slot in zip(constraints, slots, strict=True):
-            if slot is None or isinstance(slot, Select) and not many:
+            if slot is None or (isinstance(slot, Select) and not many):
                 left.append(constraint)
                 continue
             if isinstance(slot, Feed):
@@ -166,8 +196,14 @@ class Planner:
             elif isinstance(constraint, Compare):
                 keeps.append(self._keep(constraint, slot.place))
             else:
-                keeps.append(Keep(place=slot.place, operator="same", value=constraint.value,
-                                  blame=(constraint.text, tool.name, slot.place.field.name)))
+                keeps.append(
+                    Keep(
+                        place=slot.place,
+                        operator="same",
+                        value=constraint.value,
+                        blame=(constraint.text, tool.name, slot.place.field.name),
+                    )
+                )
         fed: dict[str, tuple[Query, Field]] = {}
         marks = {mark_of(constraint) for constraint, slot in zip(constraints, slots, strict=True) if slot is not None}
         missing: list[Parameter] = []
@@ -199,9 +235,19 @@ class Planner:
             else:
                 spreads[parameter.name] = filled
                 score -= 0.5
-        query = Query(tool=tool, given=given, fed=fed, spread=spreads, keeps=tuple(keeps), order=order, wanted=tuple(wanted),
-                      blame=tuple(blame), marks=frozenset(marks), origins=origins,
-                      sorted=any(isinstance(slot, Sort) for slot in slots))
+        query = Query(
+            tool=tool,
+            given=given,
+            fed=fed,
+            spread=spreads,
+            keeps=tuple(keeps),
+            order=order,
+            wanted=tuple(wanted),
+            blame=tuple(blame),
+            marks=frozenset(marks),
+            origins=origins,
+            sorted=any(isinstance(slot, Sort) for slot in slots),
+        )
         return Plan(query=query, score=score, left=tuple(left), missing=tuple(missing))
 
     def _worth(self, constraint: Constraint, tool: IndexedTool, depth: int, slot: Slot, check: bool) -> float:
@@ -268,7 +314,11 @@ class Planner:
 
     def _visible(self, constraint: Compare, tool: IndexedTool) -> Place | None:
         """A field of the rows that shows what a limit is about."""
-        fields = [(self.places.measured(constraint, one), one) for one in tool.fields if one.numeric and one.item and not one.key]
+        fields = [
+            (self.places.measured(constraint, one), one)
+            for one in tool.fields
+            if one.numeric and one.item and not one.key
+        ]
         score, best = max(fields, key=lambda pair: pair[0], default=(0.0, None))
         return Place(field=best) if best is not None and score > 0.6 else None
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from agent_world.identity import rng
 from agent_world.rollouts.model import Step, Turn
-from agent_world.solver.mind import Mind, Thinking
+from agent_world.solver.finding import Thinking
+from agent_world.solver.mind import live
 
 
 @dataclass(slots=True)
@@ -43,11 +44,15 @@ class Solver:
 
     def _act(self, turn: Turn) -> Step:
         episode = self._episodes.get(turn.episode)
-        fresh = episode is None or episode.instruction != turn.instruction or len(turn.history) != episode.seen + 1 or (
-            turn.history[-1][0] != episode.expected)
+        fresh = (
+            episode is None
+            or episode.instruction != turn.instruction
+            or len(turn.history) != episode.seen + 1
+            or (turn.history[-1][0] != episode.expected)
+        )
         if fresh:
             noise = rng("solver", self.seed, turn.seed, turn.instruction)
-            thinking = Mind(turn, noise, self.temperature, self.budget).live()
+            thinking = live(turn, noise, self.temperature, self.budget)
             step = self._advance(thinking, None)
             for _, observation in turn.history:
                 if step.kind != "tool":

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agent_world.environments.model import Json
-from agent_world.solver.index import Field, IndexedTool, Parameter
-from agent_world.solver.reading import Operator
+from agent_world.solver.fields import Field, Parameter
+from agent_world.solver.index import IndexedTool
+from agent_world.solver.model import Operator
 
 Detail = tuple[IndexedTool, Parameter, Field]
 """A tool that tells more about each row, the parameter it takes, and the field of the row that goes there."""
@@ -48,8 +49,9 @@ class Order:
 class Query:
     """One way to get rows: call `tool` with `given` values and with what the `fed` queries find.
 
-    `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks for. `wanted` are names that a row should carry exactly; `marks` tell
-    which constraints chose the rows, `origins` which of them each argument comes from.
+    `spread` are parameters that run over several values. With `sorted` the rows come in the order that `order` asks
+    for. `wanted` are names that a row should carry exactly; `marks` tell which constraints chose the rows, `origins`
+    which of them each argument comes from.
     """
 
     tool: IndexedTool

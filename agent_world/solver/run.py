@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from agent_world.environments.model import Json
 from agent_world.identity import canonical_json
 from agent_world.rollouts.model import Observation, Step
-from agent_world.solver.index import IndexedTool, Parameter, Toolbox
+from agent_world.solver.fields import Parameter
+from agent_world.solver.index import IndexedTool, Toolbox
 from agent_world.solver.lexicon import fold
 from agent_world.solver.plan import Fact
 from agent_world.solver.query import Blame, Detail, Keep, Place, Query
@@ -18,6 +19,7 @@ Row = dict[str, Json]
 """A record, the arguments it was asked for with under GIVEN, and details under the name of their tool."""
 
 GIVEN = "(given)"
+
 
 class SetbackError(Exception):
     """A query led nowhere: `blame` are the assignments to do without, `code` what the environment said."""
@@ -58,16 +60,26 @@ class Runner:
             self.kept[key] = observation
         return observation
 
-    def rows(self, query: Query, *, only: int | None = None, whole: bool = False) -> Generator[Step, Observation, list[Row]]:
+    def rows(
+        self, query: Query, *, only: int | None = None, whole: bool = False
+    ) -> Generator[Step, Observation, list[Row]]:
         """The rows of a query. `only` stops early; `whole` gives one row a call, with what stands beside the items.
 
         Raises:
             SetbackError: a needed row was not found, or the environment refused.
         """
         rows: list[Row] = []
-        limit = None if query.keeps or query.wanted else query.order.count if query.sorted else None if query.order else only
+        limit = (
+            None
+            if query.keeps or query.wanted
+            else query.order.count
+            if query.sorted
+            else None
+            if query.order
+            else only
+        )
         refusal: SetbackError | None = None
-        for arguments in (yield from self._arguments(query)):
+        for arguments in (yield from self.arguments(query)):
             try:
                 rows += yield from self._fetch(query, arguments, limit, whole)
             except SetbackError as setback:
@@ -114,7 +126,11 @@ class Runner:
             values = value.items() if isinstance(value, Mapping) else [(name, value)]
             source = (name.split("(")[0] or tool.name) if isinstance(value, Mapping) else tool.name
             keys = self._keys(source)
-            self.facts += [Fact(tool=source, name=key, value=one, origin=origin, key=key in keys) for key, one in values if _scalar(one)]
+            self.facts += [
+                Fact(tool=source, name=key, value=one, origin=origin, key=key in keys)
+                for key, one in values
+                if _scalar(one)
+            ]
 
     def _keys(self, name: str) -> set[str]:
         tool = next((one for one in self.box.tools if one.name == name), None)
@@ -124,14 +140,23 @@ class Runner:
 
     def recall(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
         """The last value seen that `parameter` can take."""
-        links = {(link.tool.name, link.field.name): link.strength for link in self.box.links.get((tool.name, parameter.name), ())}
+        links = {
+            (link.tool.name, link.field.name): link.strength
+            for link in self.box.links.get((tool.name, parameter.name), ())
+        }
         for fact in reversed(self.facts):
             if (fact.tool, fact.name) in links or (
-                    fact.name == parameter.name and (fact.key or not links) and parameter.role == "id"):
+                fact.name == parameter.name and (fact.key or not links) and parameter.role == "id"
+            ):
                 return fact
         return None
 
-    def _arguments(self, query: Query) -> Generator[Step, Observation, list[dict[str, Json]]]:
+    def arguments(self, query: Query) -> Generator[Step, Observation, list[dict[str, Json]]]:
+        """The arguments of all calls of a query; looks up what feeds it.
+
+        Raises:
+            SetbackError: nothing was found to feed it.
+        """
         choices: list[list[tuple[str, Json]]] = [[(name, value)] for name, value in query.given.items()]
         for name, values in query.spread.items():
             choices.append([(name, value) for value in values])
@@ -167,7 +192,9 @@ class Runner:
             if more.status != "ok":
                 break
             found += more.value[items]
-        return [{GIVEN: arguments, **beside, **(item if isinstance(item, Mapping) else {"value": item})} for item in found]
+        return [
+            {GIVEN: arguments, **beside, **(item if isinstance(item, Mapping) else {"value": item})} for item in found
+        ]
 
 
 def setback_of(observation: Observation, query: Query) -> SetbackError:
@@ -211,8 +238,13 @@ def compared(value: Json, operator: str, wanted: Json, upper: Json = None) -> bo
         return False
     if operator == "between":
         return wanted <= value <= upper
-    return {"gt": value > wanted, "ge": value >= wanted, "lt": value < wanted, "le": value <= wanted,
-            "eq": value == wanted}[operator]
+    return {
+        "gt": value > wanted,
+        "ge": value >= wanted,
+        "lt": value < wanted,
+        "le": value <= wanted,
+        "eq": value == wanted,
+    }[operator]
 
 
 def _parsed(text: str) -> float:
@@ -242,4 +274,3 @@ def _scalar(value: Json) -> bool:
 
 def _sortable(value: Json) -> bool:
     return isinstance(value, int | float | str) and not isinstance(value, bool)
-

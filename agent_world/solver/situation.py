@@ -1,0 +1,128 @@
+"""What one episode of the solver knows: the instruction as it was read, what was done, and what was found out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agent_world.environments.model import Json
+from agent_world.rollouts.model import Turn
+from agent_world.solver.deeds import Deed
+from agent_world.solver.goals import Goal, align, goals_of
+from agent_world.solver.index import Toolbox, toolbox_of
+from agent_world.solver.model import Branch, Clause, Constraint, Extreme, Mention, Part, is_strong
+from agent_world.solver.places import Places
+from agent_world.solver.plan import Chance, Planner
+from agent_world.solver.reading import flat, read
+from agent_world.solver.run import Runner
+
+
+@dataclass(slots=True, kw_only=True)
+class Situation:
+    """One episode from the inside.
+
+    `conditions` are the clauses that branches turn on; `aligned` are the clauses a goal may belong to, best first, with
+    scores; `acted` are the deeds that a clause (by its position) told of; `checked` are constraints that a condition
+    was held against.
+    """
+
+    box: Toolbox
+    chance: Chance
+    places: Places
+    planner: Planner
+    runner: Runner
+    parts: tuple[Part, ...]
+    clauses: list[Clause]
+    conditions: list[Clause]
+    goals: list[Goal]
+    aligned: dict[str, list[tuple[Clause, float]]]
+    answers: dict[str, Json] = field(default_factory=dict)
+    deeds: list[Deed] = field(default_factory=list)
+    acted: dict[int, list[Deed]] = field(default_factory=dict)
+    checked: list[Constraint] = field(default_factory=list)
+
+    @classmethod
+    def at_start(cls, turn: Turn, noise: random.Random, temperature: float, budget: int) -> Situation:
+        """The situation before the first step."""
+        box = toolbox_of(turn.tools)
+        chance, places, runner = Chance(noise, temperature), Places(box), Runner(box, budget)
+        parts = read(turn.instruction, box)
+        clauses = flat(parts)
+        names = [one.text for clause in clauses for one in clause.mentions if one.kind == "name"]
+        goals = goals_of(turn.answer_schema, box, names)
+        return cls(
+            box=box,
+            chance=chance,
+            places=places,
+            runner=runner,
+            parts=parts,
+            clauses=clauses,
+            goals=goals,
+            planner=Planner(box, chance, runner.recall, places),
+            aligned=align(goals, clauses, box),
+            conditions=[part.condition for part in parts if isinstance(part, Branch) and part.condition is not None],
+        )
+
+    @property
+    def done(self) -> list[Deed]:
+        """The deeds that were not refused."""
+        return [deed for deed in self.deeds if deed.result is not None]
+
+    def record(self, deed: Deed) -> None:
+        """Remembers a deed, and which clauses it answers."""
+        self.deeds.append(deed)
+        for position in self.told_by(deed):
+            self.acted.setdefault(position, []).append(deed)
+
+    def told_by(self, deed: Deed) -> list[int]:
+        """The clauses that told of a deed: its own, and those that lent it all their names."""
+        others = [
+            one for one in self.clauses if one is not deed.clause and one.kind == "do" and one not in self.conditions
+        ]
+        lenders = [
+            one for one in others if one.mentions and set(map(id, one.mentions)) <= set(map(id, deed.constraints))
+        ]
+        return [deed.clause.position, *(one.position for one in lenders)]
+
+    def inherited(
+        self, clause: Clause, without: Sequence[Constraint] = (), without_compare: bool = False
+    ) -> tuple[Constraint, ...]:
+        """The constraints of a clause and, when it only refers to something, those of the clauses it refers to.
+
+        What a condition compares says nothing about a goal: `without_compare` leaves it out.
+        """
+        if clause.position in self.acted:
+            return self.fed_constraints(clause)
+        constraints = [one for one in clause.constraints if one not in without]
+        if without_compare and clause in self.conditions:
+            constraints = [
+                one
+                for one in constraints
+                if isinstance(one, Mention) and one.kind != "value" and one not in self.checked
+            ]
+        before = [one for one in self.clauses if one.position < clause.position]
+        while before and not any(is_strong(one) for one in constraints):
+            previous = before.pop()
+            if previous.position in self.acted:
+                constraints += [one for one in self.fed_constraints(previous) if len(self.acted[previous.position]) > 1]
+                break
+            ranked = any(isinstance(one, Extreme) for one in constraints)
+            if ranked and not any(one.context or one.degrees for one in constraints if isinstance(one, Extreme)):
+                lent = [one for one in previous.constraints if isinstance(one, Extreme)]
+                constraints = [
+                    replace(one, context=lent[0].context, degrees=lent[0].degrees)
+                    if isinstance(one, Extreme) and lent
+                    else one
+                    for one in constraints
+                ]
+            constraints += [one for one in previous.constraints if not (ranked and isinstance(one, Extreme))]
+        return tuple(constraints)
+
+    def fed_constraints(self, clause: Clause) -> tuple[Constraint, ...]:
+        """Of an order, the constraints that chose the rows it was about, when there were several."""
+        deeds = self.acted[clause.position]
+        if len(deeds) < 2:
+            return ()
+        given = {str(value) for deed in deeds for value in deed.arguments.values()}
+        return tuple(one for one in deeds[0].constraints if not isinstance(one, Mention) or str(one.value) not in given)
