@@ -91,7 +91,7 @@ class EnvironmentVerdict:
 def check_tools(
     database: Database, files: Mapping[str, bytes], tools: Sequence[Tool], tests: Sequence[ToolTest], sandbox: Sandbox
 ) -> list[ToolVerdict]:
-    """A verdict for each of `tools`, in their order. `tests` may be of any of them; those of a shadowed one are not run.
+    """A verdict for each of `tools`, in their order. `tests` may be of any of them; a shadowed one is not run.
 
     Raises:
         SandboxFailedError: the harness failed, not a tool.

@@ -82,7 +82,7 @@ def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | No
     body = (
         f"row = {fetch(query, {param.name: param.name}, 'fetchone')}\n"
         "if row is None:\n"
-        f'    raise Refused("not_found", f"There is no {entity.one} with {field.words} {{{param.name}}}; try another.")\n'
+        f'    raise Refused("not_found", f"There is no {entity.one} with {field.words} {{{param.name}}}.")\n'
         f"return {shown}"
     )
     tool = make_tool(

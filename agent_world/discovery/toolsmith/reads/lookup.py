@@ -20,9 +20,11 @@ from agent_world.discovery.toolsmith.source import (
     select,
     shape_helper,
 )
-from agent_world.discovery.toolsmith.view import Entity, View, own_field
+from agent_world.discovery.toolsmith.view import Entity, Field, View, own_field
 from agent_world.discovery.toolsmith.words import article, ascii_words, snake
 from agent_world.environments.model import Json
+
+_SHORTEST = 60
 
 
 def key_param(entity: Entity, name: str | None = None, words: str | None = None) -> Param:
@@ -174,9 +176,21 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
             "edge",
             next((t for t in labels if sign in t), f"{labels[0][:1]}{sign}"),
         )
+    if inner := _inside_another(entity, label, labels):
+        gives("puts the exact name first, whatever its case", "edge", inner.swapcase())
     gives("gives an empty page when nothing fits", "edge", f"{rng.choice(labels)} zzq")
     sheet.refuses("refuses an empty text", {label.name: ""})
     return Draft(tool=tool, tests=tuple(sheet.tests), about=entity.name)
+
+
+def _inside_another(entity: Entity, label: Field, labels: Sequence[str]) -> str | None:
+    """A label that is a part of another one which comes before it in the alphabet."""
+    for text in sorted(set(labels), key=lambda known: (len(known), known))[:_SHORTEST]:
+        hits = answers.with_text(entity, label, text)
+        first = answers.by_name(hits, entity, label)[0]
+        if len(hits) > 1 and answers.folded(first[label.column.name]) != answers.folded(text):
+            return text
+    return None
 
 
 def _common_part(labels: list[str]) -> str:

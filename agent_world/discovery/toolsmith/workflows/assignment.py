@@ -242,6 +242,7 @@ def _stories(
     add(tools["assign"], "ties the two", "typical", assign(ana, one))
     add(tools["assign"], "can be looked up", "effect", assign(bo, two), of("get"))
     add(tools["assign"], "fills the last place", "edge", *full)
+    add(tools["assign"], "counts each one apart", "effect", *full, assign(di, two))
     add(tools["assign"], "takes one that was released", "edge", assign(ana, one), of("release"), assign(ana, two))
     add(tools["assign"], "refuses a fourth", "refusal", *full, assign(di, one))
     add(tools["assign"], "refuses who is assigned already", "refusal", assign(ana, one), assign(ana, two))
@@ -264,6 +265,7 @@ def _stories(
         assign(bo, one),
         of("transfer", 1, **{key: two}),
     )
+    add(tools["transfer"], "leaves others out", "edge", *full[:2], assign(cy, two), of("transfer", 2, **{key: one}))
     add(tools["transfer"], "refuses the same", "refusal", assign(ana, one), of("transfer", **{key: one}))
     add(tools["transfer"], "refuses a full one", "refusal", *full, assign(di, two), of("transfer", 3, **{key: one}))
     add(tools["transfer"], "refuses another category", "refusal", assign(ana, one), of("transfer", **{key: foreign}))
@@ -279,6 +281,7 @@ def _stories(
     add(tools["get"], "refuses an unknown id", "refusal", (tools["get"], {id_name: "AS0"}))
     add(tools["load"], "counts nobody at first", "typical", load(one))
     add(tools["load"], "counts who is there", "effect", assign(ana, one), assign(bo, one), load(one))
+    add(tools["load"], "leaves others out", "effect", assign(ana, one), assign(bo, two), load(two))
     add(tools["load"], "comes down to zero", "edge", *full, load(one))
     add(tools["load"], "refuses the unknown", "refusal", load(unknown_key(subject)))
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from agent_world.discovery.toolsmith.answers.reads import value_of
 from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.fields import group_fields
-from agent_world.discovery.toolsmith.view import Entity, Field, View
+from agent_world.discovery.toolsmith.view import Entity, Field, Row, View
 from agent_world.discovery.toolsmith.words import ascii_words, snake
 from agent_world.environments.model import Table
 
@@ -128,6 +128,11 @@ def upper_quarter(values: Sequence[float]) -> float | None:
     round_cut = math.ceil(cut / step) * step if size >= 1 else cut
     above = sum(value >= round_cut for value in known)
     return round_cut if 0.05 * len(known) <= above <= 0.5 * len(known) else cut
+
+
+def around(entity: Entity, field: Field) -> list[Row]:
+    """Rows from the smallest value of `field` to the largest, those without one first: a bound then parts them."""
+    return sorted(entity.rows, key=lambda row: (row[field.column.name] is not None, row[field.column.name] or 0))
 
 
 def dividing_category(entity: Entity) -> Field | None:

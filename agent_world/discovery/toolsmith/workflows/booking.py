@@ -254,6 +254,14 @@ def _stories(
     add(tools["book"], "counts what others hold", "effect", book(first, ana, 2), book(first, bo, 1))
     add(tools["book"], "can be looked up", "effect", book(second, bo, 2), of("get", 0))
     add(tools["book"], "gives all there are", "edge", book(small, ana, places[small]))
+    add(
+        tools["book"],
+        "may be made again when it was called off",
+        "edge",
+        book(small, ana, places[small]),
+        of("cancel", 0),
+        book(small, ana, places[small]),
+    )
     add(tools["book"], "refuses one more", "refusal", book(small, ana, places[small]), book(small, bo, 1))
     add(tools["book"], "refuses the same person twice", "refusal", book(first, ana, 1), book(first, ana, 1))
     add(tools["book"], f"refuses an unknown {subject.one}", "refusal", book(unknown_key(subject), ana, 1))
@@ -265,6 +273,14 @@ def _stories(
     add(tools["change"], "takes more", "typical", book(first, ana, 1), of("change", 0, **{unit: 3}))
     add(tools["change"], "takes fewer", "typical", book(first, ana, 3), of("change", 0, **{unit: 1}))
     add(tools["change"], "takes all there are", "edge", book(small, ana, 1), of("change", 0, **{unit: places[small]}))
+    add(
+        tools["change"],
+        "leaves others out",
+        "edge",
+        book(first, bo, 2),
+        book(small, ana, 1),
+        of("change", 1, **{unit: places[small]}),
+    )
     add(
         tools["change"],
         "refuses a confirmed one",
@@ -319,6 +335,7 @@ def _stories(
     add(tools["get"], "refuses an unknown id", "refusal", (tools["get"], {id_name: "BK0"}))
     add(tools["check"], "counts nothing at first", "typical", check(first))
     add(tools["check"], "counts what is held", "effect", book(first, ana, 2), check(first))
+    add(tools["check"], "leaves others out", "effect", book(first, ana, 2), book(second, bo, 1), check(second))
     add(tools["check"], "comes down to zero", "edge", book(small, ana, places[small]), check(small))
     add(tools["check"], "refuses the unknown", "refusal", check(unknown_key(subject)))
 

@@ -15,6 +15,7 @@ from agent_world.discovery.toolsmith.workflows.base import (
     Fit,
     Overlay,
     ThemeWords,
+    around,
     free_noun,
     named_by,
     said_verb,
@@ -89,9 +90,9 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
         "lose": f"report_{record.name}_lost",
         "get": f"get_{record.name}",
     }
-    days = {
-        row[subject.key.name]: _days(row[bound[0].column.name], bound[1]) if bound else _USUAL for row in subject.rows
-    }
+    days = {row[subject.key.name]: _USUAL for row in subject.rows}
+    if bound:
+        days = {row[subject.key.name]: _days(row[bound[0].column.name], bound[1]) for row in around(subject, bound[0])}
 
     def ledger() -> LoanLedger:
         kept = LoanLedger(
@@ -250,9 +251,17 @@ def _stories(
     add(tools["lend"], "can be looked up", "effect", lend(two, bo), of("get"))
     for item in short[:1]:
         add(tools["lend"], "is short for this one", "edge", lend(item, ana))
+    add(tools["lend"], "is long up to the bound", "edge", lend(usual[-1], ana))
     add(tools["lend"], "hands out what came back", "edge", lend(one, ana), of("return"), lend(one, bo))
     add(tools["lend"], "refuses what is out", "refusal", lend(one, ana), lend(one, bo))
     add(tools["lend"], "refuses what is lost", "refusal", lend(one, ana), of("lose"), lend(one, bo))
+    add(
+        tools["lend"],
+        "counts each borrower apart",
+        "effect",
+        *[lend(item, ana) for item in (one, two, three)],
+        lend(four, bo),
+    )
     add(tools["lend"], "refuses a fourth at once", "refusal", *[lend(item, ana) for item in (one, two, three, four)])
     add(tools["lend"], f"refuses an unknown {subject.one}", "refusal", lend(unknown_key(subject), ana))
     add(tools["renew"], "puts off the day", "typical", lend(one, ana), of("renew"))

@@ -16,6 +16,7 @@ from agent_world.discovery.toolsmith.workflows.base import (
     Fit,
     Overlay,
     ThemeWords,
+    around,
     free_noun,
     theme_score,
     upper_quarter,
@@ -42,36 +43,11 @@ _NOUNS = (
     "monitor",
 )
 _VERBS = ("report", "resolve", "repair", "inspect", "maintain", "assign", "escalate", "monitor", "troubleshoot", "fix")
-_ASSETS = {
-    "airport",
-    "plane",
-    "station",
-    "park",
-    "server",
-    "instance",
-    "service",
-    "region",
-    "device",
-    "building",
-    "machine",
-    "vehicle",
-    "license",
-    "package",
-    "code",
-    "zone",
-    "element",
-    "isotope",
-    "index",
-    "system",
-    "school",
-    "stadium",
-    "subdivision",
-    "area",
-    "place",
-    "action",
-    "volume",
-    "endpoint",
-}
+_ASSETS = frozenset(
+    "action airport area bridge building bus code device element endpoint index instance isotope license machine "
+    "package park place plane port region road room school server service ship stadium station subdivision system "
+    "train vehicle volume zone".split()
+)
 _STATES = {
     "open": "nobody works on it",
     "assigned": "somebody works on it",
@@ -112,10 +88,11 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
         "get": f"get_{record.name}",
         "about": f"list_{record.table}_of_{item}",
     }
-    urgent = {
-        row[subject.key.name]: _is_urgent(row[bound[0].column.name], bound[1]) if bound else False
-        for row in subject.rows
-    }
+    urgent = {row[subject.key.name]: False for row in subject.rows}
+    if bound:
+        urgent = {
+            row[subject.key.name]: _is_urgent(row[bound[0].column.name], bound[1]) for row in around(subject, bound[0])
+        }
 
     def ledger() -> TicketLedger:
         kept = TicketLedger(
@@ -304,6 +281,7 @@ def _stories(
     add(tools["report"], "can be looked up", "effect", report(two, "question"), of("get"))
     for asset in grave[:1]:
         add(tools["report"], "is urgent here", "edge", report(asset))
+    add(tools["report"], "is not urgent up to the bound", "edge", report(calm[-1]))
     add(tools["report"], "takes another problem of the same", "edge", report(one), report(one, "wrong data"))
     add(tools["report"], "refuses the same problem twice", "refusal", report(one), report(one))
     add(tools["report"], f"refuses an unknown {subject.one}", "refusal", report(unknown_key(subject)))
@@ -322,6 +300,13 @@ def _stories(
         to(ana, 0),
         to(ana, 1),
         to(ana, 2),
+    )
+    add(
+        tools["assign"],
+        "counts each one's work apart",
+        "effect",
+        *[report(one), report(two), report(three)],
+        *[to(ana, 0), to(ana, 1), to(bo, 2)],
     )
     add(tools["assign"], "is refused twice", "refusal", report(one), to(ana), to(bo))
     add(tools["escalate"], "raises it", "typical", report(one), of("escalate"))

@@ -62,7 +62,10 @@ _CALLED = (
     ({"track", "song", "recording"}, ("playlist", "setlist")),
     ({"album", "artist", "product"}, ("wish list", "shortlist")),
     ({"book", "title", "author"}, ("reading list", "booklist")),
-    ({"country", "city", "airport", "park", "place", "zone", "region", "subdivision"}, ("itinerary", "travel list")),
+    (
+        {"country", "city", "airport", "port", "station", "park", "place", "zone", "region", "subdivision"},
+        ("itinerary", "travel list"),
+    ),
     ({"player", "athlete", "person"}, ("lineup", "squad list")),
     ({"license", "licence", "code", "diagnosis", "standard"}, ("checklist", "review list")),
 )
@@ -365,6 +368,14 @@ def _stories(
     add(tools["move"], "refuses what is not on it", "refusal", create(ana), put(one), move(two, 1))
     add(tools["remove"], "takes one off", "typical", *three_on, of("remove", **{key: two}))
     add(tools["remove"], "closes up behind it", "effect", *three_on, of("remove", **{key: one}), of("show"))
+    add(
+        tools["remove"],
+        "leaves other lists alone",
+        "effect",
+        *[create(ana), create(bo), put(one, 0), put(one, 1), put(two, 1)],
+        of("remove", 0, **{key: one}),
+        of("show", 1),
+    )
     add(tools["remove"], "takes the last one off", "edge", create(ana), put(one), of("remove", **{key: one}))
     add(tools["remove"], "refuses what is not on it", "refusal", create(ana), put(one), of("remove", **{key: two}))
     add(tools["show"], "shows them by rank", "typical", *three_on, of("show"))
