@@ -37,7 +37,7 @@ _SHEET_COLUMNS = 5
 _PAGE_BYTES = 40_000
 _PAGES_READ = 6
 _RELATED_SCORE = 0.03
-_NOT_THINGS = {"code", "alpha", "numeric", "name"}
+_NOT_THINGS = {"code", "alpha", "numeric", "name", "value", "type"}
 _PAGE_WORDS = 3
 _PAGE_COVERAGE = 0.10
 _README_BYTES = 6_000
@@ -134,7 +134,7 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
 
 def _named(found: FoundReference) -> RawTable:
     """The table under a name a person would use: one made of codes is called after the column that refers to it."""
-    words = [word for word in name_words(found.link.column) if len(word) > 3 and word not in _NOT_THINGS]
+    words = [word for word in name_words(found.link.column) if len(word) > 3 and word.isalpha() and word not in _NOT_THINGS]
     if not any(map(str.isdigit, found.table.name)) or not words:
         return found.table
     return replace(found.table, name=words[-1])

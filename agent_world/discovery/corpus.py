@@ -34,7 +34,7 @@ from agent_world.identity import canonical_json, sha256
 if TYPE_CHECKING:
     from agent_world.discovery.relevance import Relevance
 
-CORPUS_FORMAT = 9
+CORPUS_FORMAT = 11
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 MAX_ROWS = 3_000
@@ -71,6 +71,7 @@ class Corpus:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)
+        self._complete: dict[int, RawTable] = {}
 
     @cached_property
     def packages(self) -> dict[str, str]:
@@ -151,7 +152,10 @@ class Corpus:
 
     def complete_table(self, table_id: int) -> RawTable:
         """One table with all the rows that were read, where they are kept, else its sample."""
-        return next(table for _, table in self._tables("id = ?", (table_id,), "coalesce(complete, rows)"))
+        if table_id not in self._complete:
+            self._complete[table_id] = next(
+                table for _, table in self._tables("id = ?", (table_id,), "coalesce(complete, rows)"))
+        return self._complete[table_id]
 
     def readme(self, package: str) -> tuple[Source, str]:
         """What a package says about itself."""

@@ -26,9 +26,9 @@ from agent_world.discovery.words import expanded
 from agent_world.environments.model import SQLITE_FILE
 from agent_world.identity import VersionId, content_hash, version_id
 
-MIN_SCORE = 0.22
+MIN_SCORE = 0.25
 MIN_ANCHORS = 3
-FEW_ANCHORS_SCORE = 0.32
+FEW_ANCHORS_SCORE = 0.35
 MIN_ANSWER = 0.12
 MIN_STRONG = 4
 HIGH_COVERAGE = 0.25

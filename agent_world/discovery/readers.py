@@ -25,15 +25,16 @@ from agent_world.discovery.records import MIN_RECORDS, Records, as_table, cell, 
 from agent_world.environments.model import Source
 from agent_world.identity import sha256
 
-READ_ROWS = 50_000
-"""Rows kept of one table; a longer one is read as an evenly spaced sample."""
+FULL_ROWS = 50_000
+SAMPLED_ROWS = 12_000
+"""A table of up to FULL_ROWS rows is kept whole; of a longer one, which refers but is not referred to, a sample."""
 
 _TEXT_SUFFIXES = {".csv", ".tab", ".tsv"}
 READABLE = {*_TEXT_SUFFIXES, ".json", ".jsonl", ".parquet", ".db", ".sqlite", ".xml"}
 _PACKED = {".gz", ".bz2", ".zip", ".tgz"}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SHORT_ROWS_ARE_STYLE = 0.05
-_MAX_CELL = 4_000
+_MIN_SIBLINGS = 4
 
 csv.field_size_limit(10_000_000)
 
@@ -72,9 +73,14 @@ def tables_of_records(records: Records, source: Source) -> tuple[RawTable, ...]:
     """Raw tables of record lists."""
     tables = []
     for name, rows in records.items():
-        header, cells = as_table(spread(rows, READ_ROWS))
+        header, cells = as_table(spread(rows, kept_rows(len(rows))))
         tables.append(RawTable(name=name, header=header, rows=tuple(cells), total=len(rows), source=source))
     return tuple(tables)
+
+
+def kept_rows(total: int) -> int:
+    """How many of `total` rows are kept."""
+    return total if total <= FULL_ROWS else SAMPLED_ROWS
 
 
 def spread(rows: Sequence, limit: int) -> Sequence:
@@ -94,6 +100,9 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
     if not lines:
         return Reading(faults=(_fault(source, "empty", "no rows", data),))
     delimiter = _delimiter(lines, "\t" if name.endswith((".tab", ".tsv")) else ",")
+    total = len(lines)
+    if total > FULL_ROWS and '"' not in text:  # then a line is a row, and only the rows that are kept need parsing
+        lines = [lines[0], *spread(lines[1:], SAMPLED_ROWS)]
     rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter) if row]
     header, body = _header(rows, comment.split(delimiter) if comment else None)
     width = len(header)
@@ -105,10 +114,11 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
         return Reading(faults=(_fault(source, "ragged_file", f"most rows do not have {width} cells", data),))
     kept = [row for row in body if len(row) == width or (short and len(row) < width)] if ragged else body
     rows = tuple((*(value or None for value in row), *(None for _ in range(width - len(row))))
-                 for row in spread(kept, READ_ROWS))
+                 for row in spread(kept, kept_rows(len(kept))))
     faults = tuple(_fault(source, "ragged_row", f"row {number} has {len(row)} cells, the header has {width}",
                           delimiter.join(row).encode()) for number, row in ragged)
-    table = RawTable(name=_stem(name), header=header, rows=rows, total=len(kept), source=source)
+    table = RawTable(name=_stem(name), header=header, rows=rows, source=source,
+                     total=len(kept) if total == len(lines) else total - 1)
     return Reading(tables=(table,), faults=faults)
 
 
@@ -131,11 +141,11 @@ def _sqlite_table(connection: sqlite3.Connection, name: str, source: Source) -> 
     quoted = '"' + name.replace('"', '""') + '"'
     info = connection.execute(f"PRAGMA table_info({quoted})").fetchall()
     total = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()[0]
-    step = max(1, -(-total // READ_ROWS))
+    step = total // kept_rows(total) if total else 1
     where = f"WHERE rowid % {step} = 1" if step > 1 else ""
     rows = tuple(
         tuple(None if isinstance(value, bytes) else cell(value) for value in row)
-        for row in connection.execute(f"SELECT * FROM {quoted} {where} LIMIT {READ_ROWS}")
+        for row in connection.execute(f"SELECT * FROM {quoted} {where} LIMIT {FULL_ROWS}")
     )
     links = connection.execute(f"PRAGMA foreign_key_list({quoted})").fetchall()
     by_constraint = Counter(link[0] for link in links)
@@ -158,8 +168,9 @@ def read_parquet(name: str, data: bytes, source: Source) -> Reading:
     except (pa.ArrowInvalid, OSError) as error:
         return Reading(faults=(_fault(source, "broken_parquet", str(error), data[:4096]),))
     total = table.num_rows
-    if total > READ_ROWS:
-        table = table.take([index * total // READ_ROWS for index in range(READ_ROWS)])
+    kept = kept_rows(total)
+    if kept < total:
+        table = table.take([index * total // kept for index in range(kept)])
     columns = [[cell(value) for value in column.to_pylist()] for column in table.columns]
     rows = tuple(zip(*columns, strict=True))
     raw = RawTable(name=_stem(name), header=tuple(table.column_names), rows=rows, total=total, source=source)
@@ -297,23 +308,36 @@ def _fault(source: Source, reason: str, detail: str, raw: bytes) -> Quarantined:
 
 
 def union_of_siblings(tables: Sequence[RawTable]) -> tuple[RawTable, ...]:
-    """Tables with one header from one folder become one table, told apart by a column with the file's name."""
-    families: dict[tuple[str, tuple[str, ...]], list[RawTable]] = {}
+    """Tables of sibling files that have one shape become one table, told apart by a column with the file's name.
+
+    One shape: the same header, or the same name and mostly the same columns.
+    """
+    merged: list[RawTable] = []
+    families: dict[tuple[str, ...], list[RawTable]] = {}
     for table in tables:
-        families.setdefault((str(PurePosixPath(table.source.file).parent), table.header), []).append(table)
-    merged = []
-    for (folder, header), members in families.items():
+        folder = str(PurePosixPath(table.source.file).parent)
+        own = _stem(table.source.file) == table.name
+        families.setdefault((folder, *table.header) if own else (folder, "", table.name), []).append(table)
+    for (folder, *_), members in families.items():
         files = {member.source.file for member in members}
-        if len(members) < 4 or len(files) < len(members):
+        if len(members) < _MIN_SIBLINGS or len(files) < len(members) or not _alike(members):
             merged.extend(members)
             continue
-        rows = [(*row, _stem(member.source.file)) for member in members for row in member.rows]
+        header = tuple(dict.fromkeys(name for member in members for name in member.header))
+        rows = [(*(row.get(name) for name in header), _stem(member.source.file))
+                for member in members for row in (dict(zip(member.header, cells, strict=True)) for cells in member.rows)]
         source = replace(members[0].source, file=folder,
                          sha256=sha256("".join(member.source.sha256 for member in members)))
+        name = PurePosixPath(folder).name if _stem(members[0].source.file) == members[0].name else members[0].name
         merged.append(RawTable(
-            name=PurePosixPath(folder).name, header=(*header, "part"), rows=tuple(spread(rows, READ_ROWS)),
+            name=name, header=(*header, "part"), rows=tuple(spread(rows, kept_rows(len(rows)))),
             total=len(rows), source=source))
     return tuple(merged)
+
+
+def _alike(members: Sequence[RawTable]) -> bool:
+    every = set().union(*(member.header for member in members))
+    return sum(len(member.header) for member in members) >= 0.7 * len(every) * len(members)
 
 
 def records_by_file(documents: Mapping[str, bytes], name: str) -> Records:

@@ -33,7 +33,8 @@ _QUALIFIERS = {
     "first", "last", "total", "maximum", "minimum", "average", "number", "is", "has", "new", "old", "main",
     "official", "common", "current", "previous", "original", "alpha", "scheduled", "real", "net", "gross", "mean",
 }
-_UNINFLECTED = {"series", "species", "news", "crs", "status", "basis", "gas", "lens", "analysis", "metadata", "media"}
+_IRREGULAR = {"people": "person", "children": "child", "indices": "index", "matrices": "matrix", "sizes": "size"}
+_UNINFLECTED = {"weather", "series", "species", "news", "crs", "status", "basis", "gas", "lens", "analysis", "metadata", "media"}
 _TAILS = ("name", "date", "id", "code", "number", "type", "line", "key", "time", "track")
 _WHOLE = {"airline", "airlines", "baseline", "candidate", "deadline", "headline", "monkey", "online", "outline",
           "invoice", "prototype", "surname", "timeline", "turkey", "update", "username", "pipeline", "guideline"}
@@ -56,6 +57,8 @@ def _is_word(token: str) -> bool:
 @cache
 def singular(noun: str) -> str:
     """The singular of a plural noun; any other word as it is."""
+    if noun in _IRREGULAR:
+        return _IRREGULAR[noun]
     if noun in _UNINFLECTED or len(noun) < 4 or noun.endswith(("ss", "us", "is")):
         return noun
     if noun.endswith("ies") and len(noun) > 4:
