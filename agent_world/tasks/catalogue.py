@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 
-from agent_world.environments.model import Database, Environment, ForeignKey, Json, Meaning, Tool
+from agent_world.environments.model import Environment, ForeignKey, Json, Meaning, Tool
+from agent_world.tasks.documents import Sheets
 from agent_world.tasks.facts import Facts
 from agent_world.tasks.graph import ToolGraph, required, tool_graph
 
@@ -86,8 +87,9 @@ class Catalogue:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.database = readable(environment)
+        self.database = environment.database
         self.facts = Facts(self.database, environment.files)
+        self.sheets = Sheets(environment.files)
         self.reads = tuple(tool for tool in environment.tools if not tool.writes)
         self.writers = tuple(tool for tool in environment.tools if tool.writes)
 
@@ -159,6 +161,18 @@ class Catalogue:
                 found.append(Lister(tool=tool, table=table, facts=facts, filters=filters, parents=parents, page=page))
         return found
 
+    def states(self, meaning: Meaning) -> list[str]:
+        """Every value that tools declare for the column that `meaning` speaks of, sorted."""
+        found: set[str] = set()
+        for tool in self.environment.tools:
+            properties = tool.output_schema.get("properties", {})
+            for output in outputs(tool):
+                if (output.meaning.table, output.meaning.column) == (meaning.table, meaning.column):
+                    part = properties.get(output.array, {}).get("items", {}).get("properties", {})
+                    declared = (part if output.array else properties).get(output.field, {})
+                    found |= {value for value in declared.get("enum", ()) if isinstance(value, str)}
+        return sorted(found)
+
     def reference(self, table: str, parent: str, hint: str = "") -> ForeignKey | None:
         """The foreign key by which `table` refers to `parent`; of several, the one whose column resembles `hint`."""
         keys = [key for key in self.database.table(table).foreign_keys if key.parent == parent]
@@ -170,39 +184,6 @@ class Catalogue:
 def subject(tool: Tool) -> str | None:
     """The table that a tool is about: the first that it declares."""
     return tool.tables[0] if tool.tables else None
-
-
-def readable(environment: Environment) -> Database:
-    """The database of `environment` with words that spell one of its identifiers (`invoicelines`) taken apart.
-
-    Only what people read changes: the nouns of tables and the words of columns.
-    """
-    database = environment.database
-    names = {table.name for table in database.tables} | {c.name for table in database.tables for c in table.columns}
-    names |= {name for tool in environment.tools for name in (*tool.inputs, *(item.field for item in outputs(tool)))}
-
-    def spaced(words: str) -> str:
-        return " ".join(_split(word) if word.lower() in names else word for word in words.split())
-
-    return replace(
-        database,
-        tables=tuple(
-            replace(
-                table,
-                singular=spaced(table.singular),
-                plural=spaced(table.plural),
-                columns=tuple(replace(column, words=spaced(column.words)) for column in table.columns),
-            )
-            for table in database.tables
-        ),
-    )
-
-
-@cache
-def _split(word: str) -> str:
-    import wordninja
-
-    return " ".join(wordninja.split(word)) if word.isascii() and word.isalpha() else word
 
 
 def _alike(column: str, hint: str) -> int:

@@ -14,11 +14,12 @@ from agent_world.sandbox import Sandbox
 from agent_world.tasks.catalogue import Catalogue
 from agent_world.tasks.execution import run_plan
 from agent_world.tasks.model import Criterion, Knobs, Task, TaskKind
-from agent_world.tasks.phrases import Thing
+from agent_world.tasks.phrases import Ask, Meet, Thing
 from agent_world.tasks.reading import AGGREGATE_GUESS, Askable
+from agent_world.tasks.requests import act
 from agent_world.tasks.saying import with_words
 from agent_world.tasks.walk import Bias, Move, Walker, edge_weights
-from agent_world.tasks.wording import Ask, Beat, Meet, act, instruction
+from agent_world.tasks.wording import Beat, instruction
 
 _LUCK = 0.03
 _FACTS = {False: (2, 2, 2, 3), True: (1, 1, 2, 2)}
@@ -235,6 +236,10 @@ def _is_enough(moves: Sequence[Move], chosen: Sequence[Chosen]) -> bool:
     writers = [index for index, move in enumerate(moves) if move.tool.writes]
     if not writers:
         return len(chosen) >= 2 and luck <= _LUCK
-    about_rows = any(item.meaning.kind == "key" for index in writers for item in moves[index].given.values())
+    about_rows = any(
+        (item.thing is not None and not item.thing.made) or moves[index].tool.pattern == "document_update"
+        for index in writers
+        for item in moves[index].given.values()
+    )
     elsewhere = any(item.move not in writers for item in chosen)
     return bool(chosen) and about_rows and (len(writers) > 1 or elsewhere) and len(moves) > 1

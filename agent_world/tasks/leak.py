@@ -18,6 +18,7 @@ from agent_world.tasks.model import Task
 
 _TOKEN = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _WORDS_OF_A_TOOL_NAME = 3
+_SHORTEST_PART = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,9 @@ def _words(name: str) -> tuple[str, ...]:
         return tuple(part.lower() for part in parts) or (name.lower(),)
     import wordninja
 
-    return tuple(wordninja.split(name.lower()))
+    words = tuple(wordninja.split(name.lower()))
+    # A word that the list does not know comes apart in crumbs: invoice as in + voice, emoji as em + oji.
+    return words if all(len(word) >= _SHORTEST_PART for word in words) else (name.lower(),)
 
 
 def _key(token: str) -> str:

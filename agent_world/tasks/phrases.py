@@ -9,7 +9,7 @@ from typing import Literal
 
 from agent_world.environments.model import Json
 
-_OF = re.compile(r"((?:mean|lowest|highest|total|average|new) )?(\w+) of (?:the |an? )?((?:\w+ ){0,2}\w+)")
+_OF = re.compile(r"((?:mean|lowest|highest|total|average|new) )?(\w+) of (?:the |an? )?((?:\w+ ){0,4}\w+)")
 
 Comparison = Literal["is", "at least", "at most", "between", "same", "marked"]
 
@@ -103,6 +103,28 @@ class Fact:
     def say(self) -> str:
         """The fact alone, as a noun phrase."""
         return tell([self])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meet:
+    """A row that the plan looks up."""
+
+    thing: Thing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """A change that the user wants: a verb phrase in the imperative, and the row it makes or changes."""
+
+    phrase: str
+    about: Thing | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Facts to report."""
+
+    facts: tuple[Fact, ...]
 
 
 def tell(facts: Sequence[Fact], *, known: Thing | None = None) -> str:

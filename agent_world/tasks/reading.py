@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agent_world.environments.model import Json, Meaning, Table, Tool
 from agent_world.tasks.catalogue import Catalogue, Output, outputs, subject
 from agent_world.tasks.facts import fold
-from agent_world.tasks.phrases import Fact, Group, Thing, bare, number
+from agent_world.tasks.phrases import Fact, Group, Thing, bare, number, quote
 from agent_world.tasks.saying import Given, fact_words, field_name, group_of, relation_words, said, schema_of
 
 AGGREGATE_GUESS = 0.02
@@ -93,6 +93,8 @@ class _Reader:
 
     def of_record(self) -> Reading:
         """One record: facts of the row that was given, or figures over a set of rows."""
+        if self.tool.documents:
+            return Reading(askable=self._facts(self._entry(), None, 0))
         named = next(
             (item for item in self.given.values() if item.meaning.kind in ("key", "label") and item.thing), None
         )
@@ -103,7 +105,28 @@ class _Reader:
                 return self._of_row(named.thing, table, 0)
         if figures:
             return Reading(askable=self._figures(figures, self.group))
-        return Reading(askable=self._facts(None, subject(self.tool), 0))
+        return self._of_row(self._only_one(), subject(self.tool), 0)
+
+    def _only_one(self) -> Thing | None:
+        """The row that a look-up by another value than its key gives, where no other row has that value."""
+        table, column = self.table, next(iter(self.given.values())).meaning.column if self.given else None
+        value = next((item.value for item in self.given.values()), None)
+        if column is None or self.catalogue.facts.share(table.name, column, value) * table.rows > 1.5:
+            return None
+        return Thing(noun=table.singular, pick=Group(plural=table.singular, conditions=self.group.conditions).say())
+
+    def _entry(self) -> Thing | None:
+        """The part of a document that was read, as the description of the tool calls it."""
+        shown = next((quote(item.value) for item in self.given.values()), None)
+        noun = next(iter(self.given), "entry").replace("_", " ")
+        sentence = self.tool.description.split(". ")[0]
+        part = re.search(rf"\bone {re.escape(noun)}\b( .+)$", sentence)
+        if shown is not None and part is not None:
+            return Thing(noun=noun, phrase=f"the {noun} {shown}{part[1]}")
+        place = re.search(r"\bin (the .+?)(?:, by .+)?$", sentence)
+        if shown is None or place is None:
+            return None
+        return Thing(noun="entry", phrase=f"the entry {shown} in {place[1]}")
 
     def of_search(self) -> Reading:
         """A search by name: the one hit that bears exactly that name."""
@@ -142,7 +165,8 @@ class _Reader:
         noun = bare(said(self.tool, by))
         top = Thing(noun=noun, pick=f"{noun} with the most {self.group.say()}")
         fact = Fact(words=top.pick or noun)
-        asked = Askable(value=name, fact=fact, field=field_name(noun), schema=schema_of(self.tool, by), guess=0.1)
+        schema = schema_of(self.catalogue, self.tool, by)
+        asked = Askable(value=name, fact=fact, field=field_name(noun), schema=schema, guess=0.1)
         return Reading(askable=(asked, *self._figures(figures, top, of=f" of {self.table.plural}")))
 
     def of_write(self) -> Reading:
@@ -165,7 +189,9 @@ class _Reader:
         return Reading(handles=handles, askable=self._facts(about, table, 0))
 
     def _of_row(self, about: Thing | None, table: str | None, index: int) -> Reading:
-        handles = self._handles(about, table, index) if about is not None else ()
+        if about is None:
+            return Reading()
+        handles = self._handles(about, table, index)
         return Reading(handles=handles, askable=self._facts(about, table, index), met=about)
 
     def _facts(self, about: Thing | None, table: str | None, index: int) -> tuple[Askable, ...]:
@@ -177,7 +203,9 @@ class _Reader:
             value, meaning = output.read(self.result, index), output.meaning
             if output.array != self.array or meaning.kind not in _ASKED or _form(value) in told:
                 continue
-            if self.tool.writes and meaning.kind != "status" and value in (0, 1):
+            if about is not None and isinstance(value, str) and quote(value) in about.say():
+                continue
+            if meaning.kind != "status" and value in (0, 1) and (self.tool.writes or self._is_new(meaning)):
                 continue  # the rank of the first entry, what is left of one
             guess = self._guess(meaning, value)
             if guess is None:
@@ -186,7 +214,7 @@ class _Reader:
             stands_alone = self.tool.writes and (meaning.kind in ("count", "aggregate") or meaning.table != table)
             words = fact_words(self.catalogue, self.tool, output, table)
             fact = Fact(words=words, about=None if stands_alone else about)
-            schema = schema_of(self.tool, output)
+            schema = schema_of(self.catalogue, self.tool, output)
             found.append(Askable(value=value, fact=fact, field=field_name(words), schema=schema, guess=guess))
         return tuple(found)
 
@@ -201,10 +229,13 @@ class _Reader:
             words = f"number{of}" if is_count else said(self.tool, output)
             found.append(
                 Askable(
-                    value=value, fact=Fact(words=words, about=about), field="number" if is_count else field_name(words),
-                    schema=schema_of(self.tool, output), guess=_guess_of_figure(value) if is_count else AGGREGATE_GUESS,
+                    value=value,
+                    fact=Fact(words=words, about=about),
+                    field="number" if is_count else field_name(words),
+                    schema=schema_of(self.catalogue, self.tool, output),
+                    guess=_guess_of_figure(value) if is_count else AGGREGATE_GUESS,
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def _handles(self, about: Thing, table: str | None, index: int) -> tuple[Handle, ...]:
@@ -282,6 +313,10 @@ class _Reader:
         share = self.catalogue.facts.share(meaning.table, meaning.column, value)
         is_common = share > 0.02 and self.catalogue.facts.is_mode(meaning.table, meaning.column, value)
         return None if share > _COMMON or is_common else max(share, 0.005)
+
+    def _is_new(self, meaning: Meaning) -> bool:
+        """Whether the table that `meaning` speaks of holds nothing but what the episode made."""
+        return meaning.table is not None and self.catalogue.database.table(meaning.table).rows == 0
 
     def _is_recorded(self, meaning: Meaning) -> bool:
         """Whether `D` holds values of the column from the start."""

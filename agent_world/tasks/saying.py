@@ -15,7 +15,7 @@ _AT_MOST = re.compile(r"^(max|until|latest|to|before|at_most|up_to|under)(_|$)")
 _KEY_ENDING = re.compile(r"(?i)\s*\b(ids?|code|key|ref|number|no)$")
 _UNIT = re.compile(r"\s*\(([^)]*)\)\s*$")
 _ASIDE = re.compile(r", now \w+$|^new (?=status)| from 1$| after this$|(?<=^status) \w+$")
-_HOW_MANY = re.compile(r"^how many (\w+) are ")
+_HOW_MANY = re.compile(r"^how many (\w+) (?:are |it has(?: now)?$)")
 _FILLERS = {"the", "of", "in", "a", "an"}
 _WORDS_OF_A_FIELD = 4
 
@@ -50,14 +50,19 @@ def fact_words(catalogue: Catalogue, tool: Tool, output: Output, table: str | No
     return role if names_it else f"{role} {column_words(catalogue, meaning)}"
 
 
-def schema_of(tool: Tool, output: Output) -> dict[str, Json]:
-    """The published form of a result field: its type without null, its values where they are few, its full words."""
+def schema_of(catalogue: Catalogue, tool: Tool, output: Output) -> dict[str, Json]:
+    """The published form of a result field: its type without null, its words, all its values where they are few.
+
+    What one call can give is no choice: the status that lending always ends in would give the answer away. So a closed
+    set of values is that of all tools together.
+    """
     declared = _declared(tool, output)
     kind = declared.get("type", "string")
     kind = next(name for name in kind if name != "null") if isinstance(kind, list) else kind
     schema: dict[str, Json] = {"type": kind, "description": str(declared.get("description") or said(tool, output))}
-    if declared.get("enum"):
-        schema["enum"] = [value for value in declared["enum"] if value is not None]
+    values = catalogue.states(output.meaning) if declared.get("enum") else []
+    if len(values) > 1 and kind == "string":
+        schema["enum"] = values
     return schema
 
 
@@ -93,7 +98,10 @@ def conditions(catalogue: Catalogue, tool: Tool, given: Mapping[str, Given]) -> 
             words = column_words(catalogue, meaning) or parameter.replace("_", " ")
             bounds.setdefault(words, {})["at most" if is_at_most(parameter) else "at least"] = item.value
         elif meaning.kind in ("key", "label") and item.thing is not None:
-            found.append(Condition(words=_owner_words(catalogue, tool, parameter), comparison="is", like=item.thing))
+            words = _owner_words(catalogue, tool, parameter)
+            shared = item.thing.relation is not None and item.thing.relation[0] == words
+            like = item.thing.relation[1] if item.thing.relation is not None and shared else item.thing
+            found.append(Condition(words=words, comparison="same" if shared else "is", like=like))
     for words, bound in bounds.items():
         if len(bound) == 2:
             value = [bound["at least"], bound["at most"]]
@@ -129,6 +137,8 @@ def relation_words(catalogue: Catalogue, table: str, parent: str, column: str) -
     """How a row of `table` refers to its row of `parent`: `artist`, `origin`, `departure airport`."""
     words = plain(catalogue.database.table(table).column(column).words)
     noun = catalogue.database.table(parent).singular
+    if words.endswith(f" of the {noun}"):
+        return noun
     role = _KEY_ENDING.sub("", words)
     rivals = [key for key in catalogue.database.table(table).foreign_keys if key.parent == parent]
     is_named_by_key = role != words and noun not in role and len(rivals) == 1

@@ -28,7 +28,7 @@ MIX: Mapping[tuple[TaskKind, bool], float] = {
 """The share of each kind of task, reading and writing."""
 
 _PREFERENCE = 6.0
-_PATIENCE = 30
+_PATIENCE = 60
 _UNSERVED = 0.2
 
 

@@ -24,6 +24,10 @@ from agent_world.tasks.values import optional_choice, value_for
 
 _TRIES = 6
 _PASS_ON = 0.85
+_INCIDENTAL = {"document_append": 0.3, "document_read": 0.5}
+"""Patterns that say little about the records, drawn less often than their edges weigh."""
+_EAGERNESS = 3.0
+"""How much more a walk that shall write goes to writing tools until it has."""
 
 Bias = Callable[[str | None, str], float]
 """The factor by which a guideline raises the step from one tool (None at the start) to another."""
@@ -89,9 +93,20 @@ class Walker:
                 weights.append(0.0)
             else:
                 weights.append(graph.edge(current, tool.name).weight * self.bias(current, tool.name))
+        weights = [w * _INCIDENTAL.get(tool.pattern, 1.0) for tool, w in zip(tools, weights, strict=True)]
+        if self.writes and not self._has_written():
+            weights = [w * (_EAGERNESS if tool.writes else 1) for tool, w in zip(tools, weights, strict=True)]
         if not any(weights):
             return None
         return self.rng.choices(tools, weights)[0]
+
+    def _has_written(self) -> bool:
+        """Whether a row of `D` is part of a change already: opening an empty record alone is no task."""
+        return any(
+            move.tool.writes
+            and any(item.meaning.kind == "key" and not item.thing.made for item in move.given.values() if item.thing)
+            for move in self.moves
+        )
 
     def _made(self, tool: Tool) -> bool:
         """Whether `tool` would make a second row of a kind: `the new loan` would then mean either."""
@@ -148,6 +163,9 @@ class Walker:
             given[parameter] = Given(value=handle.value, meaning=meaning, thing=handle.thing)
             origins[parameter] = index
             return True
+        if tool.documents and (value := self._from_document(tool, parameter, given)) is not None:
+            given[parameter] = Given(value=value, meaning=Meaning(kind="value"))
+            return True
         if meaning.kind == "key":
             return self._look_up(parameter, meaning, given, origins)
         if meaning.kind == "label":
@@ -157,6 +175,11 @@ class Walker:
             return False
         given[parameter] = Given(value=value, meaning=meaning)
         return True
+
+    def _from_document(self, tool: Tool, parameter: str, given: Mapping[str, Given]) -> str | None:
+        """A value out of the document that `tool` reads; a new value for a field is one that other entries have."""
+        field = given["field"].value if parameter == "value" and "field" in given else parameter
+        return self.catalogue.sheets.draw(tool, str(field), self.rng)
 
     def _look_up(self, parameter: str, meaning: Meaning, given: dict[str, Given], origins: dict[str, int]) -> bool:
         """Bind a key by finding a row of `D` by its name first, or by its code where people use that."""

@@ -7,40 +7,9 @@ inferred. Variants of one pattern are chosen by seed.
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from agent_world.environments.model import Tool
-from agent_world.tasks.phrases import Fact, Thing, bare, capital, listed, number, plain, quote, tell
-from agent_world.tasks.saying import Given
-from agent_world.tasks.values import is_person
-
-_ARTICLE = r"\b(?:an?|one|another|the|some)\s+(?:[a-z]+\s+)?"
-_MAKING = {"create", "add", "open", "make", "file", "start", "register", "submit", "record", "place", "enter", "new"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meet:
-    """A row that the plan looks up."""
-
-    thing: Thing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """A change that the user wants: a verb phrase in the imperative, and the row it makes or changes."""
-
-    phrase: str
-    about: Thing | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """Facts to report."""
-
-    facts: tuple[Fact, ...]
-
+from agent_world.tasks.phrases import Act, Ask, Fact, Meet, Thing, capital, listed, tell
 
 Beat = Meet | Act | Ask
 
@@ -63,83 +32,6 @@ def instruction(beats: Sequence[Beat], level: int, rng: random.Random) -> str:
     sentences = _in_steps(beats, rng) if level == 0 else _direct(beats, rng) if level == 1 else _goal(beats, rng)
     text = " ".join(sentence if sentence.endswith(("?", ".")) else f"{sentence}." for sentence in sentences)
     return _shortened(text, [thing for beat in beats for thing in _things(beat)])
-
-
-def act(tool: Tool, given: Mapping[str, Given], known: Thing | None = None) -> Act:
-    """What a writing call does, said from the first sentence of its description with its arguments put in.
-
-    `known` is the row made or changed just before, which is then only pointed at.
-    """
-    phrase = re.split(r"(?<=[a-z)])[.;:]\s", tool.description + " ")[0].rstrip(". ")
-    phrase = re.sub(r",\s.*$| at (its|their) .*$", "", phrase)
-    phrase = re.sub(r"\s*\([^)]*\)", "", phrase)
-    rest: list[str] = []
-    said: set[str] = set()
-    about = None
-    for parameter, item in given.items():
-        meaning = item.meaning
-        if meaning.kind in ("key", "label") and item.thing is not None:
-            about = item.thing if about is None else about
-            shown = item.thing.back() if item.thing == known or item.thing.made else item.thing.say()
-            amount = next((number(other.value) for other in given.values() if other.meaning.kind == "quantity"), None)
-            phrase, placed = _put(phrase, [item.thing.noun, _noun(parameter)], shown, amount)
-            if placed and amount and f"{amount} of {shown}" in phrase:
-                said.add(amount)
-            if not placed and item.thing.made:
-                phrase = f"{tool.name.split('_')[0]} {shown}"
-            elif not placed:
-                rest.append(f"for {shown}")
-        elif meaning.kind == "quantity" and number(item.value) in said:
-            continue
-        elif meaning.kind in ("quantity", "threshold") or isinstance(item.value, int | float):
-            phrase, placed = _put_number(phrase, _noun(parameter), number(item.value))
-            if not placed:
-                rest.append(f"with {_noun(parameter)} {number(item.value)}")
-        elif meaning.kind == "filter":
-            words = plain(_noun(parameter))
-            phrase, placed = _put(phrase, [words, _inverted(words)], f"{words} {quote(item.value)}")
-            if not placed:
-                rest.append(f"with {words} {quote(item.value)}")
-        else:
-            phrase, placed = _put(phrase, [_noun(parameter)], quote(item.value))
-            if not placed:
-                rest.append(
-                    f"in the name of {quote(item.value)}"
-                    if is_person(tool, parameter)
-                    else f"with {_noun(parameter)} {quote(item.value)}"
-                )
-    return Act(phrase=" ".join([phrase[:1].lower() + phrase[1:], *rest]), about=about)
-
-
-def _put(phrase: str, nouns: Sequence[str], shown: str, amount: str | None = None) -> tuple[str, bool]:
-    """`phrase` with the first indefinite mention of one of `nouns` replaced; its plural stands for `amount` of them."""
-    for noun in nouns:
-        changed, count = re.subn(rf"{_ARTICLE}{re.escape(noun)}\b", lambda _: shown, phrase, count=1)
-        if count:
-            return changed, True
-        if amount is not None:
-            changed, count = re.subn(rf"\b{re.escape(noun)}s\b", lambda _: f"{amount} of {shown}", phrase, count=1)
-            if count:
-                return changed, True
-    return phrase, False
-
-
-def _put_number(phrase: str, unit: str, value: str) -> tuple[str, bool]:
-    changed, count = re.subn(rf"\bhow many {re.escape(unit)} (.+?) is for\b", rf"\1 to {value} {unit}", phrase, count=1)
-    if count:
-        return changed, True
-    changed, count = re.subn(rf"(?<!the )(?:some )?\b{re.escape(unit)}\b", f"{value} {unit}", phrase, count=1)
-    return changed, bool(count)
-
-
-def _inverted(words: str) -> str:
-    """`time zone` as descriptions may put it: `zone of time`."""
-    first, _, last = words.rpartition(" ")
-    return f"{last} of {first}" if first else words
-
-
-def _noun(parameter: str) -> str:
-    return bare(parameter.replace("_", " "))
 
 
 def _in_steps(beats: Sequence[Beat], rng: random.Random) -> list[str]:

@@ -61,6 +61,11 @@ def test_two_words_written_as_one_are_two_words():
     assert found("What is its tailnum?", _with_column("tail_num")) == [("identifier", "tail_num")]
 
 
+@pytest.mark.parametrize("name", ["invoice", "emojis", "polarizability"])
+def test_a_word_that_the_word_list_does_not_know_is_still_one_word(name):
+    assert found(f"What is its {name}?", _with_column(name)) == []
+
+
 def test_a_dictionary_word_is_one_word_however_the_schema_splits_it():
     assert found("In which timezone?", _with_column("time_zone")) == []
 

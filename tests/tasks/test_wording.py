@@ -3,9 +3,10 @@ import random
 import pytest
 
 from agent_world.environments.model import Meaning
-from agent_world.tasks.phrases import Condition, Fact, Group, Thing, plain, tell
+from agent_world.tasks.phrases import Act, Ask, Condition, Fact, Group, Meet, Thing, plain, tell
+from agent_world.tasks.requests import act
 from agent_world.tasks.saying import Given
-from agent_world.tasks.wording import Act, Ask, Meet, act, instruction
+from agent_world.tasks.wording import instruction
 
 MAPS = Thing(noun="book", name="Winter Maps")
 LOAN = Thing(noun="loan", made=True)

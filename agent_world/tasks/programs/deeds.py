@@ -12,9 +12,9 @@ from agent_world.tasks.catalogue import Catalogue, outputs
 from agent_world.tasks.graph import required
 from agent_world.tasks.phrases import Thing, capital
 from agent_world.tasks.programs.parts import Access, Member, draw_member, name_only
-from agent_world.tasks.saying import Given, field_name, said, schema_of
+from agent_world.tasks.requests import act
+from agent_world.tasks.saying import Given, field_name, said, schema_of, with_words
 from agent_world.tasks.values import value_for
-from agent_world.tasks.wording import act
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ class Filled:
 class Deed:
     """A way to write with everything drawn but its subject. `record` is the noun of what is opened first."""
 
+    catalogue: Catalogue
     way: Way
     main: Filled
     opening: Filled | None
@@ -144,7 +145,7 @@ class Deed:
             for output in outputs(self.main.tool):
                 if output.meaning.kind == kind and output.array is None:
                     words = "status" if kind == "status" else said(self.main.tool, output)
-                    schema = {**schema_of(self.main.tool, output), "description": f"the {words} after that"}
+                    schema = with_words(schema_of(self.catalogue, self.main.tool, output), f"the {words} after that")
                     return Outcome(field=field_name(words), words=words, schema=schema, code=f"made[{output.field!r}]")
         return None
 
@@ -195,7 +196,7 @@ def draw_deed(
     if main is None:
         return None
     record = catalogue.database.table(way.tool.inputs[way.inside].table or "").singular if way.inside else ""
-    deed = Deed(way=way, main=main, opening=opening, record=record)
+    deed = Deed(catalogue=catalogue, way=way, main=main, opening=opening, record=record)
     clash = any(access.table == way.table for _, access, _ in deed.holders)
     return None if clash else deed
 

@@ -11,7 +11,7 @@ from agent_world.tasks.programs.draft import Bench, Draft
 from agent_world.tasks.programs.parts import measures, superlative
 from agent_world.tasks.programs.scan import rows_of
 from agent_world.tasks.programs.scanning import Listing
-from agent_world.tasks.saying import field_name, schema_of
+from agent_world.tasks.saying import field_name, schema_of, with_words
 
 
 def for_each(bench: Bench, rng: random.Random) -> Draft | None:
@@ -49,7 +49,9 @@ def for_each(bench: Bench, rng: random.Random) -> Draft | None:
             asked.append(f"the {most} among them")
             answer.append(f"{field_name(most)!r}: {pick}(item[{output.field!r}] for item in items)")
             own.append(f"{field_name(most)!r}: {pick}(row[{output.field!r}] for row in rows)")
-            fields[field_name(most)] = {**schema_of(scan.lister.tool, output), "description": f"the {most} among them"}
+            fields[field_name(most)] = with_words(
+                schema_of(scan.catalogue, scan.lister.tool, output), f"the {most} among them"
+            )
             outputs.append(output)
     text += f" {rng.choice(('Tell me', 'Report', 'Then report', 'At the end give me'))} {' and '.join(asked)}."
     statement, bindings = listing.select(outputs)

@@ -10,7 +10,7 @@ from agent_world.tasks.phrases import Condition, listed, quote
 from agent_world.tasks.programs.draft import Bench, Draft
 from agent_world.tasks.programs.parts import column_sql
 from agent_world.tasks.programs.scanning import as_value
-from agent_world.tasks.saying import Given, conditions, field_name, said, schema_of
+from agent_world.tasks.saying import Given, conditions, field_name, said, schema_of, with_words
 from agent_world.tasks.values import value_for
 
 _SQL = {"mean": "round(avg({}), 2)", "total": "sum({})"}
@@ -66,7 +66,7 @@ def leading(bench: Bench, rng: random.Random) -> Draft | None:
         return None
     fields = {
         name: {"type": "string", "description": f"the {by} with the {most}"},
-        number: {**schema_of(tool, figure), "description": f"the {words} there"},
+        number: with_words(schema_of(catalogue, tool, figure), f"the {words} there"),
     }
     return Draft(
         pattern="leading", text=text, level=level, functions=[],

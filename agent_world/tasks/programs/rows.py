@@ -113,7 +113,7 @@ def name_schema(access: Access, noun: str) -> dict[str, Json]:
 def fact_schema(access: Access, output: Output, words: str) -> dict[str, Json]:
     """The schema of an answer field that holds a fact which `access` reads."""
     assert access.getter is not None
-    return with_words(schema_of(access.getter.tool, output), words)
+    return with_words(schema_of(access.catalogue, access.getter.tool, output), words)
 
 
 def read_by_sql(access: Access, members: Sequence[Member], fields: Sequence[Output]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from agent_world.environments.model import Json, Tool
+from agent_world.environments.model import Json
 from agent_world.tasks.catalogue import Output
 from agent_world.tasks.phrases import plain, quote
 from agent_world.tasks.programs.draft import Bench, Draft
@@ -15,7 +15,7 @@ from agent_world.tasks.programs.parts import (
     superlative,
 )
 from agent_world.tasks.programs.scanning import Listing
-from agent_world.tasks.saying import field_name, schema_of
+from agent_world.tasks.saying import field_name, schema_of, with_words
 
 _SHORT, _LONG = (6, 20), (50, 75)
 
@@ -50,7 +50,7 @@ def scanned(bench: Bench, rng: random.Random) -> Draft | None:
         2: f"I need the {noun} with the {most} of the {group.say()}, and the number of them {over}.{nulls}",
     }[level]
     fields = {
-        field_name(noun): _name_schema(scan.lister.tool, name, noun),
+        field_name(noun): _name_schema(listing, name, noun),
         "number": {"type": "integer", "description": f"the number of them {over}"},
     }
     sign = ">" if highest else "<"
@@ -108,8 +108,8 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
     }[level]
     quantity = field_name(plain(column.words))
     fields = {
-        field_name(noun): _name_schema(scan.lister.tool, name, noun),
-        quantity: {**schema_of(getter.tool, output), "description": f"the {plain(column.words)} of that {noun}"},
+        field_name(noun): _name_schema(listing, name, noun),
+        quantity: with_words(schema_of(catalogue, getter.tool, output), f"the {plain(column.words)} of that {noun}"),
     }
     statement, bindings = listing.select([name, output])
     return Draft(
@@ -153,7 +153,7 @@ def tallied(bench: Bench, rng: random.Random) -> Draft | None:
     level, group, those = rng.choice((0, 1, 2)), listing.group.say(), f"whose {words} is {quote(value)}"
     text = {
         0: f"Go through all {group}. Report how many there are, and the number of them {those}.",
-        1: f"How many {group} are there, and how many of them are {table.plural} {those}?",
+        1: f"How many {group} are there, and for how many of them is the {words} {quote(value)}?",
         2: f"I need the number of {group}, and among them the number of those {those}.",
     }[level]
     statement, bindings = listing.select([output])
@@ -200,5 +200,6 @@ def _name_output(listing: Listing) -> Output | None:
     return None
 
 
-def _name_schema(tool: Tool, output: Output, noun: str) -> dict[str, Json]:
-    return {**schema_of(tool, output), "description": f"{schema_of(tool, output)['description']} (which {noun})"}
+def _name_schema(listing: Listing, output: Output, noun: str) -> dict[str, Json]:
+    schema = schema_of(listing.scan.catalogue, listing.scan.lister.tool, output)
+    return {**schema, "description": f"{schema['description']} (which {noun})"}
