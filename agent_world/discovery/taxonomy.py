@@ -1,57 +1,59 @@
-"""A two-level taxonomy of themes: clusters of texts, merged into categories by three annotator passes (method.md 4).
+"""Two levels of order among themes: clusters by text, merged into categories by three different annotators.
 
-The passes look at different features with different linkage, as three annotators bring different eyes; what they agree
-on is the category, and how far they agree is a figure.
+The number of clusters and categories follows the number of themes and is capped as in the paper (method.md 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
-from agent_world.discovery.text import stems
+from agent_world.discovery.model import Theme, environment_key
+from agent_world.discovery.text import stem, stems, words_of
+from agent_world.errors import AgentWorldError
+from agent_world.identity import rng
 
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.figure import Figure
 
-MOST_CLUSTERS, MOST_CATEGORIES = 50, 20
-_THEMES_A_CLUSTER, _CLUSTERS_A_CATEGORY = 2.0, 2.5
+MAX_CLUSTERS = 50
+MAX_CATEGORIES = 20
 _REPRESENTATIVES = 3
-_LABEL_WORDS = 3
+_READ = 600  # characters of a description: what it is about stands first
+_LATENT = 24
+_COMMON_SHARE = 0.2
+_LABEL_WORDS = 8
+
+Linkage = Literal["average", "complete", "ward"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A theme as the taxonomy reads it: its key, its text, and its entity words."""
+    """What the taxonomy reads of a theme: its key, a text that says first what it is about, its entities and actions."""
 
     key: str
     text: str
     nouns: tuple[str, ...]
+    verbs: tuple[str, ...] = ()
+    title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotatorPass:
-    """How one annotator looks: at which features, joined by which linkage."""
-
-    name: str
-    features: Literal["words", "characters", "nouns"]
-    linkage: Literal["average", "complete", "ward"]
-
-
-PASSES = (
-    AnnotatorPass(name="words", features="words", linkage="average"),
-    AnnotatorPass(name="spelling", features="characters", linkage="complete"),
-    AnnotatorPass(name="entities", features="nouns", linkage="ward"),
-)
+def topic_of(theme: Theme) -> Topic:
+    """The topic of a theme, under its environment key."""
+    return Topic(key=environment_key(theme), title=theme.title, text=f"{theme.title} {theme.description}",
+                 nouns=theme.nouns, verbs=theme.verbs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A second-level label: its themes, and the few that stand nearest to its middle."""
+    """A second-level label: keys of themes, and some of them drawn at random to stand for it."""
 
-    id: str
+    cluster_id: str
     label: str
     members: tuple[str, ...]
     representatives: tuple[str, ...]
@@ -59,164 +61,234 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
-    """A first-level label and its clusters."""
+    """A first-level label over clusters."""
 
-    id: str
+    category_id: str
     label: str
     clusters: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taxonomy:
-    """The payload of a `taxonomy` version. `assignment` maps a theme's key to the label of its category.
+class Annotator:
+    """How one pass looks at the themes: which features, which linkage."""
 
-    `agreement` is the mean adjusted Rand index over pairs of passes: 1 for the same merging, 0 for chance.
+    name: str
+    features: Literal["words", "spelling", "entities"]
+    linkage: Linkage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorPass:
+    """What one annotator made of the clusters: the group of each."""
+
+    annotator: Annotator
+    groups: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taxonomy:
+    """Clusters, categories, the category of each environment key, and how far the annotators agree (mean pairwise
+    adjusted Rand index: 1 for the same partition, about 0 for chance).
     """
 
     clusters: tuple[Cluster, ...]
     categories: tuple[Category, ...]
     assignment: Mapping[str, str]
     agreement: float
-    passes: tuple[Mapping[str, Any], ...]
+    passes: tuple[AnnotatorPass, ...]
 
 
-def build_taxonomy(topics: Sequence[Topic], passes: Sequence[AnnotatorPass] = PASSES) -> Taxonomy:
-    """Cluster the topics, then merge the clusters by what the passes agree on.
+class IdenticalPassesError(AgentWorldError):
+    """Two annotators look at the same features by the same linkage: their agreement would say nothing."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first, second)
+        self.first, self.second = first, second
+
+    def __str__(self) -> str:
+        return f"annotators {self.first} and {self.second} work alike; give them different features or linkage"
+
+
+ANNOTATORS = (
+    Annotator(name="reader", features="words", linkage="ward"),
+    Annotator(name="cataloguer", features="entities", linkage="complete"),
+    Annotator(name="speller", features="spelling", linkage="average"),
+)
+
+
+def sizes(themes: int) -> tuple[int, int]:
+    """How many clusters and categories `themes` themes get."""
+    categories = min(MAX_CATEGORIES, max(1, round(1.25 * math.sqrt(themes))), themes)
+    return min(MAX_CLUSTERS, max(categories, round(themes / 2.5)), themes), categories
+
+
+def build_taxonomy(topics: Sequence[Topic], *, annotators: Sequence[Annotator] = ANNOTATORS, seed: int = 0) -> Taxonomy:
+    """The taxonomy of these topics (distinct keys). The order in which they come does not matter.
 
     Raises:
-        ValueError: fewer than three topics, or two passes that look alike: their agreement would say nothing.
+        IdenticalPassesError: two annotators are configured alike.
     """
-    if len(topics) < 3:
-        raise ValueError(f"a taxonomy needs three themes at least, not {len(topics)}")
-    if len({(one.features, one.linkage) for one in passes}) < len(passes):
-        raise ValueError("two annotator passes use the same features and linkage; their agreement would say nothing")
+    for first, second in combinations(annotators, 2):
+        if (first.features, first.linkage) == (second.features, second.linkage):
+            raise IdenticalPassesError(first.name, second.name)
     topics = sorted(topics, key=lambda topic: topic.key)
-    size = min(MOST_CLUSTERS, max(2, round(len(topics) / _THEMES_A_CLUSTER)))
-    words = _features(topics, "words")
-    groups = _groups(_cut(words, "average", size))
-    clusters = tuple(_cluster(number, group, topics, words) for number, group in enumerate(groups))
-    count = min(MOST_CATEGORIES, max(2, round(len(clusters) / _CLUSTERS_A_CATEGORY)))
-    merged = [_merge(one, groups, topics, count) for one in passes]
-    categories = _categories(_agreed(merged, count), clusters, groups, topics)
-    label_of = {cluster: category.label for category in categories for cluster in category.clusters}
+    if not topics:
+        return Taxonomy(clusters=(), categories=(), assignment={}, agreement=1.0, passes=())
+    keys = [topic.key for topic in topics]
+    cluster_count, category_count = sizes(len(topics))
+    matrices = {name: _MATRICES[name](topics) for name in sorted({a.features for a in annotators} | {"words"})}
+    of_theme = _cut(matrices["words"], cluster_count, "ward")
+    members: dict[int, list[int]] = defaultdict(list)
+    for position, cluster in enumerate(of_theme):
+        members[cluster].append(position)
+    passes = tuple(
+        AnnotatorPass(annotator=annotator, groups=dict(zip(
+            map(_cluster_id, members), _cut(_means(matrices[annotator.features], members), category_count,
+                                            annotator.linkage), strict=True)))
+        for annotator in annotators)
+    merged = _merge([list(one.groups.values()) for one in passes], category_count)
+    taken: Counter[str] = Counter()
+    clusters = tuple(
+        Cluster(cluster_id=_cluster_id(number), label=_label([topics[i] for i in positions], topics, taken),
+                members=tuple(keys[i] for i in positions),
+                representatives=tuple(sorted(rng("representatives", seed, _cluster_id(number)).sample(
+                    [keys[i] for i in positions], min(_REPRESENTATIVES, len(positions))))))
+        for number, positions in members.items())
+    by_category: dict[int, list[Cluster]] = defaultdict(list)
+    for cluster, category in zip(clusters, merged, strict=True):
+        by_category[category].append(cluster)
+    named = dict(zip(keys, topics, strict=True))
+    taken = Counter()
+    categories = tuple(
+        Category(category_id=f"k{number:02d}", clusters=tuple(cluster.cluster_id for cluster in group),
+                 label=_label([named[key] for cluster in group for key in cluster.members], topics, taken))
+        for number, group in by_category.items())
+    category_of = {cluster: category.category_id for category in categories for cluster in category.clusters}
     return Taxonomy(
-        clusters=clusters,
-        categories=categories,
-        assignment={member: label_of[cluster.id] for cluster in clusters for member in cluster.members},
-        agreement=_agreement(merged),
-        passes=tuple(
-            {
-                "name": one.name,
-                "features": one.features,
-                "linkage": one.linkage,
-                "merging": [int(label) for label in labels],
-            }
-            for one, labels in zip(passes, merged, strict=True)
-        ),
-    )
+        clusters=clusters, categories=categories, passes=passes,
+        agreement=round(_agreement([list(one.groups.values()) for one in passes]), 4),
+        assignment={key: category_of[cluster.cluster_id] for cluster in clusters for key in cluster.members})
 
 
-def _features(topics: Sequence[Topic], kind: str) -> np.ndarray:
-    """One unit row a topic, dense."""
+def figure(taxonomy: Taxonomy) -> Figure:
+    """Categories by size, each bar split into its clusters."""
+    from matplotlib.figure import Figure
+
+    sizes_of = {cluster.cluster_id: len(cluster.members) for cluster in taxonomy.clusters}
+    ordered = sorted(taxonomy.categories, key=lambda c: (sum(sizes_of[x] for x in c.clusters), c.label))
+    drawing = Figure(figsize=(9, 0.4 * len(ordered) + 1.2), layout="constrained")
+    axes = drawing.subplots()
+    for row, category in enumerate(ordered):
+        left = 0
+        for cluster in sorted(category.clusters, key=lambda x: (-sizes_of[x], x)):
+            axes.barh(row, sizes_of[cluster], left=left, color="#4c78a8", edgecolor="white")
+            left += sizes_of[cluster]
+    axes.set_yticks(range(len(ordered)), [category.label for category in ordered])
+    axes.set_xlabel("themes")
+    axes.set_title(f"{len(ordered)} categories over {len(taxonomy.clusters)} clusters "
+                   f"(annotators agree at {taxonomy.agreement:.2f})")
+    axes.spines[["top", "right"]].set_visible(False)
+    return drawing
+
+
+def _cluster_id(number: int) -> str:
+    return f"c{number:02d}"
+
+
+def _word_matrix(topics: Sequence[Topic]) -> np.ndarray:
+    """What a reader sees: the words of titles, descriptions and entities."""
+    return _tfidf([[*stems(topic.text[:_READ]), *map(stem, topic.nouns)] for topic in topics])
+
+
+def _entity_matrix(topics: Sequence[Topic]) -> np.ndarray:
+    """What a cataloguer notes: entities and actions, each once."""
+    return _tfidf([sorted({*map(stem, topic.nouns), *(f"to {stem(verb)}" for verb in topic.verbs)}) for topic in topics])
+
+
+def _spelling_matrix(topics: Sequence[Topic]) -> np.ndarray:
+    """What the letters say: runs of four letters in the first words and in entities, as latent directions."""
+    import numpy as np
+
+    texts = [" ".join([topic.text[: _READ // 2], *topic.nouns]).lower() for topic in topics]
+    runs = _tfidf([[text[i:i + 4] for i in range(max(0, len(text) - 3))] for text in texts])
+    left, values, _ = np.linalg.svd(runs, full_matrices=False)
+    return left[:, :_LATENT] * values[:_LATENT]
+
+
+_MATRICES: Mapping[str, Callable[[Sequence[Topic]], Any]] = {
+    "words": _word_matrix, "entities": _entity_matrix, "spelling": _spelling_matrix}
+
+
+def _tfidf(token_lists: Sequence[Sequence[str]]) -> np.ndarray:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts = [" ".join(topic.nouns) or topic.text if kind == "nouns" else topic.text for topic in topics]
-    if kind == "characters":
-        vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), max_features=20_000, sublinear_tf=True)
-    else:
-        vectorizer = TfidfVectorizer(analyzer=lambda text: list(stems(text)), sublinear_tf=True, max_df=0.5)
-    return vectorizer.fit_transform(texts).toarray()
+    counts = Counter(token for tokens in token_lists for token in set(tokens))
+    most = max(2.0, _COMMON_SHARE * len(token_lists))
+    told = [[token for token in tokens if 2 <= counts[token] <= most] or ["(nothing)"] for tokens in token_lists]
+    return TfidfVectorizer(analyzer=lambda tokens: tokens, sublinear_tf=True).fit_transform(told).toarray()
 
 
-def _cut(points: np.ndarray, linkage: str, size: int) -> np.ndarray:
-    """Cluster numbers by first appearance, of a tree cut to `size` clusters."""
+def _means(matrix: np.ndarray, members: Mapping[int, Sequence[int]]) -> np.ndarray:
+    import numpy as np
+
+    return np.stack([matrix[list(positions)].mean(axis=0) for positions in members.values()])
+
+
+def _cut(matrix: np.ndarray, groups: int, linkage: Linkage) -> list[int]:
+    """Group numbers from 1, in the order in which groups first appear."""
+    import numpy as np
     from scipy.cluster.hierarchy import fcluster
-    from scipy.cluster.hierarchy import linkage as tree_of
+    from scipy.cluster.hierarchy import linkage as link
+    from scipy.spatial.distance import pdist
 
-    if len(points) <= size:
-        import numpy as np
+    if len(matrix) <= groups:
+        return list(range(1, len(matrix) + 1))
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit = matrix / np.where(lengths == 0, 1, lengths)
+    distances = pdist(unit, "euclidean" if linkage == "ward" else "sqeuclidean") / 2
+    return _renumbered(fcluster(link(np.round(distances, 9), linkage), groups, "maxclust").tolist())
 
-        return np.arange(len(points))
-    # A row of zeros has no cosine; Ward needs Euclidean distances, which order unit rows as cosines do.
-    tree = tree_of(points, method=linkage, metric="euclidean")
-    return _renumbered(fcluster(tree, size, criterion="maxclust"))
 
-
-def _renumbered(labels: np.ndarray) -> np.ndarray:
+def _merge(partitions: Sequence[Sequence[int]], groups: int) -> list[int]:
+    """The partition that the annotators come closest to agreeing on: average linkage over how often they part two."""
     import numpy as np
+    from scipy.cluster.hierarchy import fcluster
+    from scipy.cluster.hierarchy import linkage as link
 
-    order = {label: number for number, label in enumerate(dict.fromkeys(labels.tolist()))}
-    return np.array([order[label] for label in labels.tolist()])
-
-
-def _groups(labels: np.ndarray) -> list[list[int]]:
-    groups: dict[int, list[int]] = {}
-    for index, label in enumerate(labels.tolist()):
-        groups.setdefault(label, []).append(index)
-    return list(groups.values())
+    count = len(partitions[0])
+    if count <= groups:
+        return list(range(1, count + 1))
+    apart = np.array([np.mean([one[i] != one[j] for one in partitions]) for i, j in combinations(range(count), 2)])
+    return _renumbered(fcluster(link(apart, "average"), groups, "maxclust").tolist())
 
 
-def _cluster(number: int, group: Sequence[int], topics: Sequence[Topic], words: np.ndarray) -> Cluster:
-    middle = words[group].mean(axis=0)
-    nearest = sorted(group, key=lambda index: (-float(words[index] @ middle), topics[index].key))
-    return Cluster(
-        id=f"c{number:02d}",
-        label=_label([topics[index] for index in group], topics),
-        members=tuple(topics[index].key for index in group),
-        representatives=tuple(topics[index].key for index in nearest[:_REPRESENTATIVES]),
-    )
+def _renumbered(groups: Sequence[int]) -> list[int]:
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(group, len(numbers) + 1) for group in groups]
 
 
-def _merge(one: AnnotatorPass, groups: Sequence[Sequence[int]], topics: Sequence[Topic], count: int) -> np.ndarray:
-    """One annotator's merging: a category number for each cluster."""
-    import numpy as np
-
-    points = _features(topics, one.features)
-    middles = np.array([points[group].mean(axis=0) for group in groups])
-    lengths = np.linalg.norm(middles, axis=1, keepdims=True)
-    return _cut(middles / np.where(lengths, lengths, 1.0), one.linkage, count)
-
-
-def _agreed(merged: Sequence[np.ndarray], count: int) -> np.ndarray:
-    """The merging that the passes agree on: clusters are near when many passes put them together."""
-    import numpy as np
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
-    together = np.mean([labels[:, None] == labels[None, :] for labels in merged], axis=0)
-    if len(together) <= count:
-        return np.arange(len(together))
-    return _renumbered(
-        fcluster(linkage(squareform(1 - together, checks=False), "average"), count, criterion="maxclust")
-    )
-
-
-def _agreement(merged: Sequence[np.ndarray]) -> float:
+def _agreement(partitions: Sequence[Sequence[int]]) -> float:
     from sklearn.metrics import adjusted_rand_score
 
-    scores = [float(adjusted_rand_score(one, other)) for one, other in combinations(merged, 2)]
-    return round(sum(scores) / len(scores), 6)
+    pairs = [adjusted_rand_score(first, second) for first, second in combinations(partitions, 2)]
+    return float(sum(pairs) / len(pairs)) if pairs else 1.0
 
 
-def _categories(
-    labels: np.ndarray, clusters: Sequence[Cluster], groups: Sequence[Sequence[int]], topics: Sequence[Topic]
-) -> tuple[Category, ...]:
-    found, taken = [], set()
-    for number, members in enumerate(_groups(labels)):
-        own = [topics[index] for member in members for index in groups[member]]
-        label = _label(own, topics)
-        while label in taken:
-            label += " (other)"
-        taken.add(label)
-        found.append(Category(id=f"k{number:02d}", label=label, clusters=tuple(clusters[m].id for m in members)))
-    return tuple(found)
+def _label(members: Sequence[Topic], topics: Sequence[Topic], taken: Counter[str]) -> str:
+    """The two words that tell these topics from the others, told apart by a number when they were used before."""
+    def words(topic: Topic) -> set[str]:
+        return {word for word in (*words_of(topic.title), *topic.nouns[:_LABEL_WORDS]) if len(word) > 2}
 
-
-def _label(own: Sequence[Topic], everyone: Sequence[Topic]) -> str:
-    """The entity words that tell these topics from all others."""
-    from collections import Counter
-
-    here = Counter(noun.casefold() for topic in own for noun in set(topic.nouns))
-    there = Counter(noun.casefold() for topic in everyone for noun in set(topic.nouns))
-    ranked = sorted(here, key=lambda noun: (-here[noun] * here[noun] / there[noun], noun))
-    return ", ".join(ranked[:_LABEL_WORDS]) or own[0].key
+    inside = Counter(word for topic in members for word in words(topic))
+    everywhere = Counter(word for topic in topics for word in words(topic))
+    scores = {word: count / len(members) * math.log((1 + len(topics)) / everywhere[word])
+              for word, count in inside.items()}
+    best: list[str] = []
+    for word in sorted(scores, key=lambda word: (-scores[word], word)):
+        if stem(word) not in map(stem, best):
+            best.append(word)
+        if len(best) == 2:
+            break
+    label = " and ".join(best) or "other"
+    taken[label] += 1
+    return label if taken[label] == 1 else f"{label} {taken[label]}"
