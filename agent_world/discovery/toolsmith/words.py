@@ -118,7 +118,7 @@ def snake(text: str, fallback: str = "value") -> str:
 
 def article(noun: str) -> str:
     """`noun` with the indefinite article that belongs before it."""
-    vowel = noun[:1].lower() in "aeiou" and not re.match(r"(?i)(uni|us[aeu]|eu|one\b)", noun)
+    vowel = re.match(r"(?i)([aeio]|u(?!ni|s[aeu])|hour|honou?r|heir)", noun) and not re.match(r"(?i)eu|one\b", noun)
     return f"{'an' if vowel else 'a'} {noun}"
 
 

@@ -14,9 +14,12 @@ from agent_world.identity import VersionId, sha256
 
 SOURCE = Source(package="ferries", version="1", file="ferries.csv", sha256=sha256("ferries"), licence="CC0-1.0")
 _TOWNS = (
-    "Ålesund", "Bergen", "Kiel", "Rønne", "Gdańsk", "Turku", "Visby", "100% Bay", "Low_Point", "Tallinn", "Riga", "Oulu",
-    "Lübeck", "Malmö", "Nya Moss", "Vaasa", "Kotka", "Pärnu", "Skagen", "Horten", "Moss", "Årnes", "Luleå", "Kemi",
+    "Ålesund", "Bergen", "Kiel", "Rønne", "Gdańsk", "Turku", "Visby", "100% Bay", "Low_Point", "Tallinn", "Riga",
+    "Oulu", "Lübeck", "Malmö", "Gamla Riga", "Vaasa", "Kotka", "Pärnu", "Skagen", "Horten", "Moss", "Årnes", "Luleå",
+    "Kemi",
 )  # fmt: skip
+_FIRST_NAMES = ("Ana", "Bo", "Iris", "Tom", "Zoë", "Lea", "Jan", "Eva", "Ola")
+_SAILING = ("sailing_id", "ship_id", "origin", "destination", "departure_time", "date", "price", "line_code")
 _REGIONS = ("North Sea", "Baltic", "Bothnia")
 
 
@@ -44,7 +47,15 @@ def tables() -> list[RawTable]:
         for n, town in enumerate(_TOWNS)
     ]
     ships = [
-        (f"S{n:03d}", f"MS {town}", 1961 + 2 * n, 3 + 11 * n, f"{1_000 + 250 * n:,} t", f'["bar", "deck {n % 5}"]', f"P{n % 8:03d}")
+        (
+            f"S{n:03d}",
+            f"MS {town}",
+            1961 + 2 * n,
+            3 + 11 * n,
+            f"{1_000 + 250 * n:,} t",
+            f'["bar", "deck {n % 5}"]',
+            f"P{n % 8:03d}",
+        )
         for n, town in enumerate(_TOWNS)
     ]
     sailings = [
@@ -58,14 +69,13 @@ def tables() -> list[RawTable]:
     employees = [
         (f"E{n:03d}", f"{first} {last}", f"P{(n * 5) % 8:03d}", 30_000 + 731 * n)
         for n, (first, last) in enumerate(
-            (first, last) for last in ("Ruiz", "Ångström", "Novak", "Okafor") for first in ("Ana", "Bo", "Iris", "Tom", "Zoë", "Lea", "Jan", "Eva", "Ola")
+            (first, last) for last in ("Ruiz", "Ångström", "Novak", "Okafor") for first in _FIRST_NAMES
         )
     ]  # fmt: skip
     return [
         _table("ports", ("port_id", "name", "region", "code", "depth", "active"), ports),
         _table("ships", ("ship_id", "name", "year", "seats", "tonnage", "extras", "port_id"), ships),
-        _table("sailings", ("sailing_id", "ship_id", "origin", "destination", "departure_time", "date", "price", "line_code"),
-               sailings),
+        _table("sailings", _SAILING, sailings),
         _table("employees", ("employee_id", "name", "port_id", "salary"), employees),
     ]  # fmt: skip
 
@@ -80,7 +90,9 @@ def ferries(*documents: tuple[Document, bytes]) -> tuple[Database, dict[str, byt
 
 def sheet(form: Format, header: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[Document, bytes]:
     """A small table as a document."""
-    document = Document(path=f"harbour-fees.{form}", format=form, title="harbour fees by port", source=SOURCE, added_in=1)
+    document = Document(
+        path=f"harbour-fees.{form}", format=form, title="harbour fees by port", source=SOURCE, added_in=1
+    )
     return document, render(form, "harbour_fees", header, rows)
 
 

@@ -170,12 +170,11 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
         if not text.isascii():
             gives("ignores case and accents", "edge", answers.folded(text).upper())
             break
-    for sign in "%_":
-        gives(
-            f"takes {sign} as a plain character",
-            "edge",
-            next((t for t in labels if sign in t), f"{labels[0][:1]}{sign}"),
-        )
+    long = next((text for text in labels if len(text) >= 4), labels[0])
+    gives("takes % as a plain character", "edge", f"{long[:1]}%{long[-1:]}")
+    gives("takes _ as a plain character", "edge", f"{long[:1]}_{long[2:]}")
+    for text in [text for text in labels if "%" in text or "_" in text][:1]:
+        gives("finds a name with a wildcard in it", "edge", text)
     if inner := _inside_another(entity, label, labels):
         gives("puts the exact name first, whatever its case", "edge", inner.swapcase())
     gives("gives an empty page when nothing fits", "edge", f"{rng.choice(labels)} zzq")

@@ -132,7 +132,7 @@ class Record:
             words=words,
             nullable=nullable,
             minimum=minimum,
-            meaning=Meaning(kind=meaning, table=self.table, column=name),
+            meaning=Meaning(kind=meaning, table=self.table, column=None if meaning == "count" else name),
         )
 
     def quantity(self, name: str, words: str, maximum: int, minimum: int = 1) -> Param:
