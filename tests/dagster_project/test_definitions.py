@@ -1,0 +1,61 @@
+"""The code location as Dagster sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_world.errors import AgentWorldError
+from dagster_project.cli import COMMANDS
+
+
+@pytest.fixture(scope="module")
+def graph():
+    from dagster_project.definitions import defs
+
+    return defs.resolve_asset_graph()
+
+
+STAGES = {
+    "themes", "mined", "databases", "tools", "environments", "taxonomy", "tool_graphs", "tasks", "task_sets", "untrained",
+    "cold_start", "base_policy", "arena", "diagnosis", "targeted_tasks", "round_policy", "evaluation", "report",
+}  # fmt: skip
+
+
+def test_every_stage_is_an_asset(graph):
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == STAGES
+
+
+def test_every_asset_says_what_it_is(graph):
+    assert [str(key) for key in graph.get_all_asset_keys() if not graph.get(key).description] == []
+
+
+def test_targeted_partitions_are_filled_in_one_run(graph):
+    (targeted,) = (key for key in graph.get_all_asset_keys() if key.to_user_string() == "targeted_tasks")
+    assert graph.get(targeted).backfill_policy.max_partitions_per_run is None
+
+
+def test_every_table_with_rules_is_checked_by_a_blocking_check(graph):
+    from expectations import SUITES
+
+    checks = {spec.name: spec for key in graph.asset_check_keys for spec in [graph.get_check_spec(key)]}
+    assert {f"{table}_keep_their_rules" for table in SUITES} == set(checks)
+    assert all(spec.blocking for spec in checks.values())
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself(name):
+    from click.testing import CliRunner
+
+    from dagster_project.cli import cli
+
+    shown = CliRunner().invoke(cli, [name, "--help"])
+    assert shown.exit_code == 0, shown.output
+    assert len(shown.output.splitlines()) > 4
+
+
+def test_an_error_is_a_sentence_with_a_cure():
+    from dagster_project.loop import UnfinishedRunError
+
+    error = UnfinishedRunError("lake", "abc", same=True)
+    assert isinstance(error, AgentWorldError)
+    assert str(error) == "lake holds the unfinished run abc; go on with --resume"

@@ -1,0 +1,127 @@
+"""The whole loop, small: one real run through Dagster, and what must hold of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_world import world
+from agent_world.home import service_home
+
+
+def agent_world(*arguments: str, lake: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line on `lake`."""
+    command = [sys.executable, "-m", "dagster_project.cli", *arguments, "--lake", str(lake)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A lake after one run of the profile `smoke`."""
+    lake = tmp_path_factory.mktemp("loop") / "lake"
+    done = agent_world("run", "--profile", "smoke", lake=lake)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return lake, done
+
+
+@pytest.fixture(scope="session")
+def lake(ran) -> world.World:
+    return world.open(ran[0])
+
+
+@pytest.mark.timeout(900)
+def test_the_run_ends_with_a_table_of_the_rounds_and_a_report(ran):
+    lake, done = ran
+    assert "pi1" in done.stdout + done.stderr
+    page = (service_home(str(lake)) / "report.html").read_text("utf-8")
+    assert "Validity ladder" in page
+    assert "<svg" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_every_stage_left_its_artifacts(lake):
+    for table in ("themes", "databases", "tools", "tool_tests", "environments", "taxonomy", "tasks", "task_sets",
+                  "trajectories", "checkpoints", "evaluations", "training_metrics", "diagnoses", "tool_graph_edges",
+                  "gate_verdicts", "rewards", "runs"):  # fmt: skip
+        assert lake.read(table), table
+
+
+def test_themes_without_data_are_rejected_by_evidence(lake):
+    rejected = lake.read("gate_verdicts", where={"gate": "match", "accepted": False})
+    assert rejected
+    assert all(row["reason"] for row in rejected)
+
+
+def test_every_environment_can_be_used_and_has_tools_that_write(lake):
+    for environment in lake.environments():
+        assert any(tool.writes for tool in environment.tools)
+        with environment.session(seed=7) as session:
+            assert session.digest() == environment.database.digest
+
+
+def test_accepted_tasks_are_of_both_kinds_and_some_change_the_state(lake):
+    accepted = lake.read("tasks", where={"accepted": True})
+    assert {row["kind"] for row in accepted} == {"graph", "program"}
+    assert any(row["state_diff"] for row in accepted)
+
+
+def test_no_evaluation_task_was_trained_on(lake):
+    sets = {row["name"]: set(row["tasks"]) for row in lake.read("task_sets")}
+    assert not sets["training"] & sets["held_out"]
+    assert not sets["training"] & sets["arena-r01"]
+
+
+def test_checkpoints_follow_each_other(lake):
+    rows = {row["name"]: row for row in lake.read("checkpoints")}
+    assert rows["sft"]["base"] == rows["untrained"]["version_id"]
+    assert rows["pi0"]["base"] == rows["sft"]["version_id"]
+    assert len({row["digest"] for row in rows.values()}) == len(rows)
+
+
+def test_a_second_run_changes_nothing(ran, lake):
+    before = lake.events_version()
+    again = agent_world("run", "--profile", "smoke", lake=ran[0])
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert world.open(ran[0]).events_version() == before
+
+
+def test_the_projections_are_what_the_events_say(ran):
+    done = agent_world("replay", "--verify", lake=ran[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_audit_finds_nothing_broken(ran):
+    done = agent_world("audit", "--tasks", "12", "--seed", "99", "--format", "json", lake=ran[0])
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert {row["gate"] for row in json.loads(done.stdout)} >= {
+        "tool",
+        "environment",
+        "gold",
+        "null",
+        "random",
+        "trajectory",
+    }
+
+
+def test_a_checkpoint_can_be_followed_to_the_source_of_its_data(ran, lake):
+    version = lake.resolve("checkpoint", "pi1")
+    done = agent_world("lineage", "upstream", version, "--format", "json", lake=ran[0])
+    assert done.returncode == 0, done.stderr
+    kinds = {lake.kind_of(row["version_id"]) for row in json.loads(done.stdout) if row.get("version_id")}
+    assert {"theme", "database", "tool", "environment", "task", "task_set"} <= kinds
+
+
+def test_the_tracking_and_the_lake_name_each_other(ran, lake):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{service_home(str(ran[0])) / 'mlflow.db'}")
+    (experiment,) = (e for e in client.search_experiments() if e.name == "agent-world")
+    runs = {run.info.run_id: run for run in client.search_runs([experiment.experiment_id])}
+    checkpoint = lake.read("checkpoints", where={"name": "pi1"})[-1]
+    run = runs[checkpoint["mlflow_run"]]
+    assert run.data.tags["dagster/run_id"]
+    assert run.data.tags["mlflow.parentRunId"] in runs
