@@ -1,4 +1,4 @@
-"""The embedded policy: a tokenizer and a Qwen3 model of about a million parameters, made from scratch.
+"""The embedded policy: a tokenizer and a Llama model of about a million parameters, made from scratch.
 
 Both come from the seed and the training episodes alone; the result is a true Hugging Face directory. Not Qwen2: for
 that type ``AutoTokenizer`` (transformers 5.24) ignores the saved tokenizer's own splitting and encodes with Qwen's.
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json
 from agent_world.models.compact import dump, dump_record
+from agent_world.models.copying import teach_copying
 from agent_world.models.renderer import TinyRenderer, tag_token
 from agent_world.rollouts.model import Observation, Step
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+    from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class TinySize:
     feed_forward: int = 320
     vocabulary: int = 1280
     context: int = 2048
-    rope_theta: float = 10_000.0
+    rope_theta: float = 1_000_000.0
 
 
 # Keys with their separator and the quotation mark of a string, then lower-case words (tool names included) with the
@@ -98,12 +99,12 @@ def _blanked(value: Json, values: set[str]) -> Json:
     return value
 
 
-def make_model(tokenizer: PreTrainedTokenizerFast, size: TinySize, seed: int) -> Qwen3ForCausalLM:
-    """Random weights for `tokenizer`, float32."""
+def make_model(tokenizer: PreTrainedTokenizerFast, size: TinySize, seed: int) -> LlamaForCausalLM:
+    """A model for `tokenizer` that knows nothing but how to copy, float32."""
     import torch
-    from transformers import Qwen3Config, Qwen3ForCausalLM
+    from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = Qwen3Config(
+    config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=size.width,
         intermediate_size=size.feed_forward,
@@ -111,6 +112,7 @@ def make_model(tokenizer: PreTrainedTokenizerFast, size: TinySize, seed: int) ->
         num_attention_heads=size.heads,
         num_key_value_heads=size.key_value_heads,
         head_dim=size.width // size.heads,
+        attention_bias=True,
         max_position_embeddings=size.context,
         rope_parameters={"rope_type": "default", "rope_theta": size.rope_theta},
         tie_word_embeddings=True,
@@ -120,10 +122,12 @@ def make_model(tokenizer: PreTrainedTokenizerFast, size: TinySize, seed: int) ->
         dtype="float32",
     )
     torch.manual_seed(seed)
-    return Qwen3ForCausalLM(config)
+    model = LlamaForCausalLM(config)
+    teach_copying(model, seed)
+    return model
 
 
-def save(directory: Path, model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
+def save(directory: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
     """Write a Hugging Face model directory."""
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
