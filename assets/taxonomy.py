@@ -3,11 +3,11 @@
 import dagster as dg
 
 from agent_world.codec import decode, encode
+from agent_world.discovery.builds import corpus
 from agent_world.discovery.model import Theme
-from agent_world.discovery.taxonomy import Topic, build_taxonomy
+from agent_world.discovery.taxonomy import build_taxonomy, topic_of
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
-from agent_world.world import World
 from assets.resources import LakeResource, RunResource
 from assets.stage import commit, derive, report
 
@@ -21,7 +21,8 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
     derivation = derive(settings, [], [*themes, *(row["version_id"] for row in environments.values())])
 
     def fill(batch: Batch) -> None:
-        found = build_taxonomy([_topic(world, theme) for theme in themes])
+        topics = [topic_of(decode(Theme, world.payload(theme))) for theme in themes]
+        found = build_taxonomy(topics, background=corpus().background)
         batch.create("taxonomy", "taxonomy", encode(found), parents=[(theme, "theme") for theme in themes])
         for row in environments.values():
             batch.observe(row["version_id"], {"category": found.assignment[row["environment_id"]]})
@@ -37,9 +38,3 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
         ),
     }
     return report(world, counts, [version])
-
-
-def _topic(world: World, version: VersionId) -> Topic:
-    theme = decode(Theme, world.payload(version))
-    words = [theme.title, theme.description, *(str(tool.get("name", "")) for tool in theme.tools)]
-    return Topic(key=version.rpartition("@")[0], text=" ".join(words), nouns=theme.nouns)

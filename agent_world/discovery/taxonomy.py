@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent_world.discovery.background import COMMON_SHARE, Background
 from agent_world.discovery.model import Theme, environment_key
 from agent_world.discovery.text import stem, stems, words_of
 from agent_world.errors import AgentWorldError
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 MAX_CLUSTERS = 50
 MAX_CATEGORIES = 20
 _REPRESENTATIVES = 3
-_READ = 600  # characters of a description: what it is about stands first
+_READ = 1_500  # characters of a description: what it is about stands first
 _LATENT = 24
 _COMMON_SHARE = 0.2
+_TIE_BREAK = 0.1
 _LABEL_WORDS = 8
 
 Linkage = Literal["average", "complete", "ward"]
@@ -34,7 +36,7 @@ Linkage = Literal["average", "complete", "ward"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What the taxonomy reads of a theme: its key, a text that says first what it is about, its entities and actions."""
+    """What the taxonomy reads of a theme: key, a text that says first what it is about, entities and actions."""
 
     key: str
     text: str
@@ -87,8 +89,9 @@ class AnnotatorPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taxonomy:
-    """Clusters, categories, the category of each environment key, and how far the annotators agree (mean pairwise
-    adjusted Rand index: 1 for the same partition, about 0 for chance).
+    """Clusters, categories, the category of each key, and how far the annotators agree.
+
+    `agreement` is the mean pairwise adjusted Rand index: 1 for the same partition, about 0 for chance.
     """
 
     clusters: tuple[Cluster, ...]
@@ -122,8 +125,13 @@ def sizes(themes: int) -> tuple[int, int]:
     return min(MAX_CLUSTERS, max(categories, round(themes / 2.5)), themes), categories
 
 
-def build_taxonomy(topics: Sequence[Topic], *, annotators: Sequence[Annotator] = ANNOTATORS, seed: int = 0) -> Taxonomy:
+def build_taxonomy(
+    topics: Sequence[Topic], *, background: Background | None = None, annotators: Sequence[Annotator] = ANNOTATORS,
+    seed: int = 0,
+) -> Taxonomy:
     """The taxonomy of these topics (distinct keys). The order in which they come does not matter.
+
+    `background` says which words are common among themes at large; without it the topics themselves do.
 
     Raises:
         IdenticalPassesError: two annotators are configured alike.
@@ -136,7 +144,7 @@ def build_taxonomy(topics: Sequence[Topic], *, annotators: Sequence[Annotator] =
         return Taxonomy(clusters=(), categories=(), assignment={}, agreement=1.0, passes=())
     keys = [topic.key for topic in topics]
     cluster_count, category_count = sizes(len(topics))
-    matrices = {name: _MATRICES[name](topics) for name in sorted({a.features for a in annotators} | {"words"})}
+    matrices = {name: _MATRICES[name](topics, background) for name in sorted({a.features for a in annotators} | {"words"})}
     of_theme = _cut(matrices["words"], cluster_count, "ward")
     members: dict[int, list[int]] = defaultdict(list)
     for position, cluster in enumerate(of_theme):
@@ -146,7 +154,8 @@ def build_taxonomy(topics: Sequence[Topic], *, annotators: Sequence[Annotator] =
             map(_cluster_id, members), _cut(_means(matrices[annotator.features], members), category_count,
                                             annotator.linkage), strict=True)))
         for annotator in annotators)
-    merged = _merge([list(one.groups.values()) for one in passes], category_count)
+    partitions = [list(one.groups.values()) for one in passes]
+    merged = _merge(partitions, _means(matrices["words"], members), category_count)
     taken: Counter[str] = Counter()
     clusters = tuple(
         Cluster(cluster_id=_cluster_id(number), label=_label([topics[i] for i in positions], topics, taken),
@@ -166,7 +175,7 @@ def build_taxonomy(topics: Sequence[Topic], *, annotators: Sequence[Annotator] =
     category_of = {cluster: category.category_id for category in categories for cluster in category.clusters}
     return Taxonomy(
         clusters=clusters, categories=categories, passes=passes,
-        agreement=round(_agreement([list(one.groups.values()) for one in passes]), 4),
+        agreement=round(_agreement(partitions), 4),
         assignment={key: category_of[cluster.cluster_id] for cluster in clusters for key in cluster.members})
 
 
@@ -195,37 +204,47 @@ def _cluster_id(number: int) -> str:
     return f"c{number:02d}"
 
 
-def _word_matrix(topics: Sequence[Topic]) -> np.ndarray:
-    """What a reader sees: the words of titles, descriptions and entities."""
-    return _tfidf([[*stems(topic.text[:_READ]), *map(stem, topic.nouns)] for topic in topics])
+def _word_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
+    """What a reader sees: the first words of the text, and the entities."""
+    return _tfidf([[*stems(topic.text[:_READ]), *map(stem, topic.nouns)] for topic in topics], background)
 
 
-def _entity_matrix(topics: Sequence[Topic]) -> np.ndarray:
+def _entity_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
     """What a cataloguer notes: entities and actions, each once."""
-    return _tfidf([sorted({*map(stem, topic.nouns), *(f"to {stem(verb)}" for verb in topic.verbs)}) for topic in topics])
+    return _tfidf([sorted({*map(stem, topic.nouns), *map(stem, topic.verbs)}) for topic in topics], background)
 
 
-def _spelling_matrix(topics: Sequence[Topic]) -> np.ndarray:
+def _spelling_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
     """What the letters say: runs of four letters in the first words and in entities, as latent directions."""
     import numpy as np
 
-    texts = [" ".join([topic.text[: _READ // 2], *topic.nouns]).lower() for topic in topics]
-    runs = _tfidf([[text[i:i + 4] for i in range(max(0, len(text) - 3))] for text in texts])
+    texts = [" ".join([topic.text[: _READ // 4], *topic.nouns]).lower() for topic in topics]
+    runs = _tfidf([[text[i:i + 4] for i in range(max(0, len(text) - 3))] for text in texts], None)
     left, values, _ = np.linalg.svd(runs, full_matrices=False)
     return left[:, :_LATENT] * values[:_LATENT]
 
 
-_MATRICES: Mapping[str, Callable[[Sequence[Topic]], Any]] = {
+_MATRICES: Mapping[str, Callable[[Sequence[Topic], Background | None], Any]] = {
     "words": _word_matrix, "entities": _entity_matrix, "spelling": _spelling_matrix}
 
 
-def _tfidf(token_lists: Sequence[Sequence[str]]) -> np.ndarray:
-    from sklearn.feature_extraction.text import TfidfVectorizer
+def _tfidf(token_lists: Sequence[Sequence[str]], background: Background | None) -> np.ndarray:
+    """Weights of tokens that occur in several texts, but not in most; a text without any gets a column of its own."""
+    import numpy as np
 
-    counts = Counter(token for tokens in token_lists for token in set(tokens))
-    most = max(2.0, _COMMON_SHARE * len(token_lists))
-    told = [[token for token in tokens if 2 <= counts[token] <= most] or ["(nothing)"] for tokens in token_lists]
-    return TfidfVectorizer(analyzer=lambda tokens: tokens, sublinear_tf=True).fit_transform(told).toarray()
+    inside = Counter(token for tokens in token_lists for token in set(tokens))
+    total, frequency = (background.themes, background.frequencies) if background else (len(token_lists), inside)
+    most = max(2.0, (COMMON_SHARE if background else _COMMON_SHARE) * total)
+    tokens = sorted(token for token, count in inside.items() if count >= 2 and frequency.get(token, 0) <= most)
+    place = {token: position for position, token in enumerate(tokens)}
+    matrix = np.zeros((len(token_lists), len(tokens) + 1))
+    for row, listed in enumerate(token_lists):
+        for token, count in Counter(listed).items():
+            if token in place:
+                rarity = math.log((1 + total) / (1 + frequency.get(token, 0)))
+                matrix[row, place[token]] = (1 + math.log(count)) * rarity
+        matrix[row, -1] = 0.0 if matrix[row].any() else 1.0
+    return matrix
 
 
 def _means(matrix: np.ndarray, members: Mapping[int, Sequence[int]]) -> np.ndarray:
@@ -236,21 +255,19 @@ def _means(matrix: np.ndarray, members: Mapping[int, Sequence[int]]) -> np.ndarr
 
 def _cut(matrix: np.ndarray, groups: int, linkage: Linkage) -> list[int]:
     """Group numbers from 1, in the order in which groups first appear."""
-    import numpy as np
     from scipy.cluster.hierarchy import fcluster
     from scipy.cluster.hierarchy import linkage as link
-    from scipy.spatial.distance import pdist
 
     if len(matrix) <= groups:
         return list(range(1, len(matrix) + 1))
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit = matrix / np.where(lengths == 0, 1, lengths)
-    distances = pdist(unit, "euclidean" if linkage == "ward" else "sqeuclidean") / 2
-    return _renumbered(fcluster(link(np.round(distances, 9), linkage), groups, "maxclust").tolist())
+    return _renumbered(fcluster(link(_distances(matrix, linkage), linkage), groups, "maxclust").tolist())
 
 
-def _merge(partitions: Sequence[Sequence[int]], groups: int) -> list[int]:
-    """The partition that the annotators come closest to agreeing on: average linkage over how often they part two."""
+def _merge(partitions: Sequence[Sequence[int]], words: np.ndarray, groups: int) -> list[int]:
+    """The partition that the annotators come closest to agreeing on: average linkage over how often they part two.
+
+    Where they part pairs equally often, distance in words decides.
+    """
     import numpy as np
     from scipy.cluster.hierarchy import fcluster
     from scipy.cluster.hierarchy import linkage as link
@@ -259,7 +276,18 @@ def _merge(partitions: Sequence[Sequence[int]], groups: int) -> list[int]:
     if count <= groups:
         return list(range(1, count + 1))
     apart = np.array([np.mean([one[i] != one[j] for one in partitions]) for i, j in combinations(range(count), 2)])
-    return _renumbered(fcluster(link(apart, "average"), groups, "maxclust").tolist())
+    tied = np.round(apart + _TIE_BREAK * _distances(words, "average"), 9)
+    return _renumbered(fcluster(link(tied, "average"), groups, "maxclust").tolist())
+
+
+def _distances(matrix: np.ndarray, linkage: Linkage) -> np.ndarray:
+    """Pairwise cosine distances, 0 to 1; for Ward's linkage Euclidean ones of unit vectors."""
+    import numpy as np
+    from scipy.spatial.distance import pdist
+
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit = matrix / np.where(lengths == 0, 1, lengths)
+    return np.round(pdist(unit, "euclidean") if linkage == "ward" else pdist(unit, "sqeuclidean") / 2, 9)
 
 
 def _renumbered(groups: Sequence[int]) -> list[int]:
