@@ -40,7 +40,7 @@ def settle(situation: Situation, goal: Goal) -> Generator[Step, Observation, Non
         if value is not None:
             situation.answers[goal.name] = value
             return
-    situation.answers[goal.name] = yield from first_value(situation, wish, goal, clause)
+    situation.answers[goal.name] = yield from first_value(situation, wish, clause, seen_before=True)
 
 
 def _wish(situation: Situation, goal: Goal) -> tuple[Wish, Clause | None]:

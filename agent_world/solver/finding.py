@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 
 from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.answers import text_of
-from agent_world.solver.fields import Parameter, merge
-from agent_world.solver.goals import IDENTITY_ASKED, Goal, Reading, Wish, readings
+from agent_world.solver.fields import merge
+from agent_world.solver.goals import Reading, Wish, readings, suits
 from agent_world.solver.model import Clause, Mention
 from agent_world.solver.run import SetbackError, value_at
 from agent_world.solver.situation import Situation
 
 Thinking = Generator[Step, Observation, Json]
 
+_REMEMBERED = 40  # facts looked through for a value that was seen before
 TRIES = 4
 """How often another way is tried when one leads nowhere."""
 
 
-def first_value(situation: Situation, wish: Wish, goal: Goal | None = None, clause: Clause | None = None) -> Thinking:
-    """The value of the likeliest reading that leads to one."""
+def first_value(
+    situation: Situation, wish: Wish, clause: Clause | None = None, *, seen_before: bool = False
+) -> Thinking:
+    """The value of the likeliest reading that leads to one.
+
+    With `seen_before` what orders gave and what was seen on the way counts too; `clause` is where the wish comes from.
+    """
     zero: Json = None
     dead: list[Reading] = []
     for _ in range(TRIES):
         found = [one for one in readings(wish, situation.planner) if one.query not in [other.query for other in dead]]
-        seen = _seen(situation, wish, goal, clause) if goal is not None else []
+        seen = _seen(situation, wish, clause) if seen_before else []
         if seen and (not found or seen[0][0] >= found[0].score):
             return seen[0][1]
         if not found:
@@ -89,56 +95,51 @@ def _take(situation: Situation, reading: Reading, wish: Wish) -> Thinking:
     return sum(numbers) if reading.mode == "sum" else sum(numbers) / len(numbers) if numbers else None
 
 
-def _seen(situation: Situation, wish: Wish, goal: Goal, clause: Clause | None) -> list[tuple[float, Json]]:
-    """Values of deeds and of rows that orders were about, with scores like those of readings."""
-    found: list[tuple[float, int, Json]] = []
+def _seen(situation: Situation, wish: Wish, clause: Clause | None) -> list[tuple[float, Json]]:
+    """Values of deeds and of rows that orders were about, with scores like those of readings, best first."""
+    if wish.kind == "array":
+        return []
     names = [one for one in wish.constraints if isinstance(one, Mention) and one.kind in ("name", "value")]
-    done = [deed for deed in situation.deeds if deed.result is not None]
-    for age, deed in enumerate(reversed(done)):
-        spoken = {one.text for one in deed.constraints if isinstance(one, Mention)}
-        named = sum(0.5 if one.text in spoken else -1.0 for one in names)
-        base = 0.5 - 0.25 * age + named
-        for name, value in {**deed.arguments, **deed.result}.items():
-            one = next((field for field in deed.tool.fields if field.name == name), None) or deed.tool.parameter(name)
-            if one is None or isinstance(value, list | dict) or (wish.numeric and not isinstance(value, int | float)):
-                continue
-            if goal.kind == "array":
-                continue
-            recall = situation.box.match(
-                wish.words, merge(one.words, {w: 0.45 * v for w, v in deed.tool.nouns.items()})
-            )
-            precision = situation.box.match(one.names, merge(wish.words, wish.around))
-            score = 0.6 * recall + 0.3 * precision
-            keyed = one.role == "id" if isinstance(one, Parameter) else one.key
-            if keyed and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
-                score -= 0.25
-            if max(recall, precision) > 0.4:
-                found.append((2 * score + base + situation.chance("deed", deed.tool.name, name), -age, value))
-    batch = situation.acted.get(clause.position) if clause else None
-    if batch is None and done:
-        batch = situation.acted.get(done[-1].clause.position)
-    if wish.numeric and batch and (len(batch) > 1 or batch[0].clause.each) and not wish.own & {"sum", "mean"}:
-        made = [deed for deed in batch if deed.result is not None]
-        noun = (
-            situation.box.match(wish.words, merge(made[0].tool.words, made[0].tool.nouns))
-            if made and wish.words
-            else 0.5
-        )
-        explained = sum(0.9 for one in wish.constraints if one in batch[0].constraints)
-        found.append((0.6 + 1.2 * noun + explained + 0.2 * ("count" in wish.own | wish.summaries), 0, len(made)))
+    found = [*_of_deeds(situation, wish, names), *_number_done(situation, wish, clause)]
     if not names:
-        for age, fact in enumerate(reversed(situation.runner.facts[-40:])):
-            tool = next((one for one in situation.box.tools if one.name == fact.tool), None)
-            one = next((field for field in tool.fields if field.name == fact.name), None) if tool else None
-            if (
-                one is None
-                or tool.writes
-                or (wish.numeric and not isinstance(fact.value, int | float))
-                or goal.kind == "array"
-            ):
-                continue
-            recall = situation.box.match(wish.words, merge(one.words, {w: 0.45 * v for w, v in tool.nouns.items()}))
-            precision = situation.box.match(one.names, merge(wish.words, wish.around))
-            if max(recall, precision) > 0.5:
-                found.append((2 * (0.6 * recall + 0.3 * precision) + 0.25 - 0.01 * age, -age, fact.value))
-    return [(score, value) for score, _, value in sorted(found, key=lambda entry: (-entry[0], -entry[1]))]
+        found += _of_rows(situation, wish)
+    return [(score, value) for score, _, value in sorted(found, key=lambda entry: (-entry[0], entry[1]))]
+
+
+def _of_deeds(situation: Situation, wish: Wish, names: Sequence[Mention]) -> Iterator[tuple[float, int, Json]]:
+    """(score, age, value) of what deeds were given and gave; the last deed counts most."""
+    for age, deed in enumerate(reversed(situation.done)):
+        spoken = {one.text for one in deed.constraints if isinstance(one, Mention)}
+        base = 0.5 - 0.25 * age + sum(0.5 if one.text in spoken else -1.0 for one in names)
+        for name, value in {**deed.arguments, **(deed.result or {})}.items():
+            one = deed.tool.result_field(name) or deed.tool.parameter(name)
+            score = suits(wish, one, deed.tool.nouns, situation.box) if one is not None else None
+            if score is not None and _fits(wish, value):
+                yield 2 * score + base + situation.chance("deed", deed.tool.name, name), age, value
+
+
+def _number_done(situation: Situation, wish: Wish, clause: Clause | None) -> Iterator[tuple[float, int, Json]]:
+    """How many calls an order took that was about each of several things."""
+    batch = situation.acted.get(clause.position, []) if clause else []
+    if not batch and situation.done:
+        batch = situation.acted.get(situation.done[-1].clause.position, [])
+    made = [deed for deed in batch if deed.result is not None]
+    if wish.numeric and made and (len(batch) > 1 or made[0].clause.each) and not wish.own & {"sum", "mean"}:
+        about = merge(made[0].tool.words, made[0].tool.nouns)
+        noun = situation.box.match(wish.words, about) if wish.words else 0.5
+        explained = sum(0.9 for one in wish.constraints if one in made[0].constraints)
+        yield 0.6 + 1.2 * noun + explained + 0.2 * ("count" in wish.own | wish.summaries), 0, len(made)
+
+
+def _of_rows(situation: Situation, wish: Wish) -> Iterator[tuple[float, int, Json]]:
+    """Values of rows that were singled out on the way."""
+    for age, fact in enumerate(reversed(situation.runner.facts[-_REMEMBERED:])):
+        tool = situation.box.tool(fact.tool)
+        one = tool.result_field(fact.name) if tool is not None and not tool.writes else None
+        score = suits(wish, one, tool.nouns, situation.box) if one is not None and tool is not None else None
+        if score is not None and _fits(wish, fact.value):
+            yield 2 * score + 0.25 - 0.01 * age, age, fact.value
+
+
+def _fits(wish: Wish, value: Json) -> bool:
+    return not isinstance(value, list | dict) and (not wish.numeric or isinstance(value, int | float))

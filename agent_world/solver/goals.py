@@ -271,6 +271,33 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
         yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped - searched
 
 
+def suits(wish: Wish, one: Field | Parameter, nouns: Bag, box: Toolbox) -> float | None:
+    """How well a field, or an argument that was given, is what is wished for, about 0 to 1; None when it is not.
+
+    `nouns` are what the tool is about that it belongs to.
+    """
+    recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in nouns.items()}))
+    precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
+    asked = wish.own or wish.summaries
+    if any(summary in asked and words & set(one.names) for summary, words in _SAID.items()):
+        precision = max(precision, recall)
+    counts, key = (one.counts, one.key) if isinstance(one, Field) else (False, one.role == "id")
+    if not wish.words and counts and wish.numeric:
+        recall = precision = 0.5 + 0.5 * box.match(one.names, nouns)
+    told = box.touch(wish.head, one.words) if wish.head else 0.0
+    if max(recall, precision, told) < 0.3:
+        return None
+    score = 0.6 * recall + 0.3 * precision + 0.1 * told
+    if one.numeric and wish.kind == "string":
+        score -= 0.35
+    if (key or IDENTITY_ASKED & one.words.keys()) and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
+        if wish.numeric and key:
+            return None
+        # "the flight that was booked" may well be its id; "the author of the book" is not the id of the author's book.
+        score -= 0.12 if next(iter(wish.words), "") in one.names else 0.25
+    return score
+
+
 def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | None, planner: Planner, *, whole: bool):
     box = planner.box
     many = wish.kind == "array"
@@ -280,29 +307,14 @@ def _field_targets(wish: Wish, one: Field, tool: IndexedTool, detail: Detail | N
         return
     if one.types & {"array", "object"} and not many:
         return
-    recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in tool.nouns.items()}))
-    precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
-    asked = wish.own or wish.summaries
-    if any(summary in asked and words & set(one.names) for summary, words in _SAID.items()):
-        precision = max(precision, recall)
-    told = box.touch(wish.head, one.words) if wish.head else 0.0
-    if not wish.words and one.counts and wish.numeric:
-        recall = precision = 0.5 + 0.5 * box.match(one.names, tool.nouns)
-    if max(recall, precision, told) < 0.3:
+    score = suits(wish, one, tool.nouns, box)
+    if score is None:
         return
-    score = 0.6 * recall + 0.3 * precision + 0.1 * told
-    if not wish.numeric and one.numeric and wish.kind == "string":
-        score -= 0.35
     if detail is not None:
-        score -= 0.06
-        score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names)
-    if (one.key or IDENTITY_ASKED & one.words.keys()) and not IDENTITY_ASKED & (wish.words.keys() | wish.head.keys()):
-        if wish.numeric and one.key:
-            return
-        score -= 0.25
+        score += 0.1 * box.touch(merge(wish.words, wish.around), detail[2].names) - 0.06
     if "count" in wish.own and wish.words:
         noun = next(iter(wish.words))
-        plain = bool(_PLAIN & set(one.names)) and recall > 0.7
+        plain = bool(_PLAIN & set(one.names)) and box.match(wish.words, one.words) > 0.7
         score += 0.08 if box.closest(noun, one.names) > 0.7 or plain else -0.25
     place = Place(field=one, detail=detail)
     summaries = wish.own or wish.summaries

@@ -47,6 +47,10 @@ class IndexedTool:
         """The parameter called `name`, if there is one."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
+    def result_field(self, name: str) -> Field | None:
+        """The result field called `name`, if there is one."""
+        return next((one for one in self.fields if one.name == name), None)
+
     @property
     def required(self) -> tuple[Parameter, ...]:
         """The parameters without which it cannot be called."""
@@ -130,6 +134,10 @@ class Toolbox:
     def names_field(self, word: str) -> bool:
         """Whether some tool tells a value called so, paging aside."""
         return word in self.named
+
+    def tool(self, name: str) -> IndexedTool | None:
+        """The tool called `name`, if there is one."""
+        return next((tool for tool in self.tools if tool.name == name), None)
 
     def reading(self) -> list[IndexedTool]:
         """The tools that change nothing."""

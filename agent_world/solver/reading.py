@@ -13,6 +13,7 @@ from agent_world.solver.mentions import Token, tokenise
 from agent_world.solver.model import Branch, Clause, Part
 
 _IF = {"if", "unless", "provided", "should", "when", "assuming", "whenever", "supposing"}
+_TRAILING = {"and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'}
 _ELSE = {"otherwise", "else", "failing"}
 _FAILED = re.compile(
     r"\b(impossible|(?:not|isn't|no longer) (?:possible|allowed)|refus\w+|fail\w*|reject\w*|turned down|declin\w+"
@@ -95,7 +96,7 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
         words = [token for token in piece if not (token.kind == "mark" and token.text in "?-\u2013\u2014()")]
         while len(words) > 1 and words[0].low in ("and", "but", "then", "so", "also", ",", "'", '"'):
             words = words[1:]
-        while words and words[-1].low in ("and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'):
+        while words and words[-1].low in _TRAILING and [one.low for one in words] != ["if", "so"]:
             words = words[:-1]
         if not words:
             continue
