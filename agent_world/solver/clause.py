@@ -272,6 +272,9 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
                 Mention(kind="value", text=str(value), value=value, at=at, context=_around(tokens, at, end - 1))
             )
             used.update(range(at, end))
+    # "Reserve three of them": the verb says nothing about what the number counts.
+    first = next((at for at, token in enumerate(tokens) if token.low not in POLITE), 0)
+    verb = {first} if tokens and tokens[first].low in lexicon().verbs else set()
     for at, token in enumerate(tokens):
         if at in used:
             continue
@@ -283,7 +286,7 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
                     at=at,
                     quoted=token.quoted,
                     value=token.text if token.kind == "name" else token.value,
-                    context=_around(tokens, at, at, without=head),
+                    context=_around(tokens, at, at, without=head | verb if token.kind == "number" else head),
                 )
             )
     return _grouped(sorted(found, key=lambda one: one.at), tokens)

@@ -156,6 +156,6 @@ _WANTING = re.compile(
 _MAKING = tuple(map(stem, ("create", "make", "start", "open", "book", "reserve", "order", "register")))
 
 
-_GIVING = frozenset(("give", "report", "get"))
+_GIVING = frozenset(("give", "report", "get", "let"))
 _DETERMINERS = frozenset("a an the this that these those my your his her its our their".split())
 _SUBJECTS = frozenset("i he she they we you it".split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
+from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.deeds import SURE, Deed, Order
 from agent_world.solver.finding import TRIES
@@ -54,7 +55,7 @@ def perform(
         if refused and not spare and (yield from _unblock(situation, made[-1], clause)):
             continue
         yield from _repeat(situation, plan, constraints, together, clause)
-        return not made or spare or any(deed.result is not None for deed in made)
+        return (not made and not plan.left) or (spare and bool(made)) or any(deed.result is not None for deed in made)
     return False
 
 
@@ -116,9 +117,7 @@ def _each_of_them(situation: Situation, tool: IndexedTool, clause: Clause) -> Ac
     done = False
     mentions = earlier[-1].mentions
     for name in [one for one in mentions if one.kind == "name"]:
-        number = [one for one in mentions if one.kind == "number" and 0 < name.at - one.at <= 4]
-        plan = situation.planner.build(tool, [*number[-1:], name])
-        plan = _one_of_each(plan)
+        plan = _with_number(situation.planner.build(tool, [name]), _number_before(name, mentions))
         if name not in plan.left and not plan.missing:
             done = (yield from _attempt(situation, plan, clause, [name])) or done
     return done
@@ -176,12 +175,12 @@ def _repeat(
     else:
         names += [one for one in together[1:] if one not in names]
     for extra in sorted(names, key=lambda one: one.at):
-        following = _following(situation, plan.query.tool, extra, plan.left)
+        following = _following(situation, plan.query.tool, extra, _number_before(extra, clause.mentions))
         if following is not None:
             yield from _attempt(situation, following, clause, [extra])
 
 
-def _following(situation: Situation, tool: IndexedTool, extra: Mention, spare: Sequence[Constraint]) -> Plan | None:
+def _following(situation: Situation, tool: IndexedTool, extra: Mention, number: Json) -> Plan | None:
     """The order that takes a left-over name to what was just made."""
     best: tuple[float, Plan] | None = None
     for other in situation.box.writing():
@@ -192,19 +191,24 @@ def _following(situation: Situation, tool: IndexedTool, extra: Mention, spare: S
         )
         if other is tool or not uses:
             continue
-        number = [one for one in spare if isinstance(one, Mention) and one.kind == "number"]
-        plan = _one_of_each(situation.planner.build(other, [*number[:1], extra]))
+        plan = _with_number(situation.planner.build(other, [extra]), number)
         score = plan.score + max(situation.box.closest(stem(word), other.verb) for word in ("add", "put", "include"))
         if not plan.missing and extra not in plan.left and (best is None or score > best[0]):
             best = score, plan
     return best[1] if best is not None and best[0] > 1.2 else None
 
 
-def _one_of_each(plan: Plan) -> Plan:
-    """The plan with 1 for every number that nothing was said about."""
-    ones = {one.name: 1 for one in plan.missing if one.role == "number"}
-    missing = tuple(one for one in plan.missing if one.name not in ones)
-    return replace(plan, missing=missing, query=replace(plan.query, given={**plan.query.given, **ones}))
+def _number_before(name: Mention, mentions: Sequence[Mention]) -> Json:
+    """The number said shortly before a name ("two copies of A"), or 1."""
+    numbers = [one for one in mentions if one.kind == "number" and 0 < name.at - one.at <= 4]
+    return numbers[-1].value if numbers else 1
+
+
+def _with_number(plan: Plan, number: Json) -> Plan:
+    """The plan with `number` for what is still missing and takes one."""
+    numbers = {one.name: number for one in plan.missing if one.role == "number"}
+    missing = tuple(one for one in plan.missing if one.name not in numbers)
+    return replace(plan, missing=missing, query=replace(plan.query, given={**plan.query.given, **numbers}))
 
 
 def _plural(clause: Clause, constraints: Sequence[Constraint]) -> bool:

@@ -294,7 +294,7 @@ def suits(wish: Wish, one: Field | Parameter, nouns: Bag, box: Toolbox) -> float
         if wish.numeric and key:
             return None
         # "the flight that was booked" may well be its id; "the author of the book" is not the id of the author's book.
-        score -= 0.12 if next(iter(wish.words), "") in one.names else 0.25
+        score -= 0.12 if next(iter(wish.words), "") in one.names else 0.35 if key else 0.25
     return score
 
 

@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from agent_world.rollouts.model import Observation, Step, Turn
 from agent_world.solver.answers import empty, fitted
 from agent_world.solver.asking import settle
+from agent_world.solver.clause import POLITE
 from agent_world.solver.comparing import truth
 from agent_world.solver.deeds import SURE, Deed, Order, is_complete, likely_order, orders
 from agent_world.solver.doing import perform
@@ -114,7 +115,10 @@ def _may_be_plain(situation: Situation, clause: Clause, order: Order, spare: boo
 
 def _may_order(clause: Clause) -> bool:
     """Whether a clause that seems to ask may order something ("Check it out for her")."""
-    first = [token.low for token in clause.tokens[:3]]
+    lows = [token.low for token in clause.tokens]
+    while len(lows) > 1 and lows[0] in POLITE:
+        lows = lows[1:]
+    first = lows[:3]
     return bool(first) and first[0] in _MAYBE_ORDERS and "me" not in first and not _QUESTIONS & set(first)
 
 

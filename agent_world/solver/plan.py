@@ -224,7 +224,8 @@ class Planner:
                 given[parameter.name] = known.value
                 marks |= known.origin
                 origins[parameter.name] = known.origin
-                score += 0.3
+                source = self.box.tool(known.tool)
+                score += 0.5 if source is not None and source.writes else 0.3
                 continue
             filled = self._unfed(tool, parameter, depth)
             if filled is None:

@@ -121,7 +121,7 @@ class Situation:
 
     def fed_constraints(self, clause: Clause) -> tuple[Constraint, ...]:
         """Of an order, the constraints that chose the rows it was about, when there were several."""
-        deeds = self.acted[clause.position]
+        deeds = [deed for deed in self.acted[clause.position] if deed.tool is self.acted[clause.position][0].tool]
         if len(deeds) < 2:
             return ()
         given = {str(value) for deed in deeds for value in deed.arguments.values()}

@@ -33,6 +33,8 @@ def filled(
         if earlier[-1] in situation.conditions:
             told = [one for one in told if isinstance(one, Mention) and one.kind == "name"]
         for parameter in [one for one in plan.missing if told and one.role == "id"]:
+            if any((situation.places.fit(one, parameter, tool) or 0.0) > 0.5 for one in told):
+                continue  # told outright, see below
             found = situation.planner.feed(tool, parameter, told)
             if found is not None:
                 fed[parameter.name] = found
