@@ -13,6 +13,7 @@ from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, 
 MOST_TOOLS = 24
 _LEAST_READS = 6
 _GUESSES = 2
+_LONGEST_NAME = 64  # more is refused by model providers
 _WORTH = {
     "search": 1.2,
     "get": 1.0,
@@ -22,7 +23,7 @@ _WORTH = {
     "rank": 0.95,
     "aggregate": 0.85,
     "summarise": 0.8,
-    "between": 0.6,
+    "between": 0.7,
 }
 _SAME_PATTERN, _SAME_ENTITY = 0.62, 0.8
 
@@ -38,6 +39,7 @@ def choose(
     writers = sum(draft.tool.writes for draft in written)
     inspecting = len(written) - writers
     room = max(_LEAST_READS, min(MOST_TOOLS - len(written), 2 * writers - inspecting))
+    reading = [draft for draft in reading if len(draft.tool.name) <= _LONGEST_NAME]
     chosen: list[Draft] = []
     for draft in _needed(view, overlays, reading):
         if draft not in chosen and len(chosen) < room:

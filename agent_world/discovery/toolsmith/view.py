@@ -221,6 +221,8 @@ def _says_more(column: Column, singular: str) -> bool:
 
 def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Entity:
     key = table.column(table.primary_key[0]) if len(table.primary_key) == 1 else None
+    if key is not None and any(row[key.name] is None for row in rows):
+        key = None  # a key that is missing somewhere names nothing
     label = table.column(table.label) if table.label else None
     if label is not None and (label == key or label.distinct < _LABEL_SHARE * len(rows)):
         label = None  # what names many rows names none of them

@@ -7,7 +7,24 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_TAKEN = {"world", "page", "row", "rows", "items", "dict", "str", "int", "list", "float", "bool", "sum", "max", "min"}
+_TAKEN = {
+    "world",
+    "page",
+    "row",
+    "rows",
+    "items",
+    "dict",
+    "str",
+    "int",
+    "list",
+    "float",
+    "bool",
+    "sum",
+    "max",
+    "min",
+    "known",
+    "mean",
+}
 """Names that the written tools use themselves."""
 
 EVERYDAY: dict[str, tuple[str, ...]] = {

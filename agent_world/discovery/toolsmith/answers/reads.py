@@ -78,12 +78,12 @@ def matching(entity: Entity, tests: Iterable[Callable[[Row], bool]]) -> list[Row
     return [row for row in entity.rows if all(check(row) for check in checks)]
 
 
-def equals(field: Field, wanted: Json) -> Callable[[Row], bool]:
-    """Whether a row shows `wanted` as `field`; texts are compared without case and accents."""
+def equals(field: Field, wanted: Json, *, exactly: bool) -> Callable[[Row], bool]:
+    """Whether a row shows `wanted` as `field`; without `exactly`, texts are compared without case and accents."""
 
     def check(row: Row) -> bool:
         value = value_of(row, field)
-        if isinstance(value, str) and isinstance(wanted, str):
+        if isinstance(value, str) and isinstance(wanted, str) and not exactly:
             return folded(value) == folded(wanted)
         return value is not None and value == wanted
 

@@ -41,8 +41,9 @@ class Filter:
 
     def check(self, wanted: Json) -> Callable[[Row], bool]:
         """The condition over a source row."""
-        compare = answers.equals if self.how == "equals" else answers.at_least
-        return compare(self.field, wanted)
+        if self.how == "at_least":
+            return answers.at_least(self.field, wanted)
+        return answers.equals(self.field, wanted, exactly=bool(self.param.enum))
 
 
 def equals(entity: Entity, field: Field, *, required: bool = False) -> Filter:

@@ -125,7 +125,8 @@ def containing(view: View, entity: Entity, cells: Column, rng: Random) -> Draft 
     links = links_of(fields)
     label = own_field(entity, entity.label) if entity.label else None
     column = column_of(own_field(entity, cells), links)
-    item = snake(singular(cells.name.split("_")[-1]))
+    head, _, last = cells.name.rpartition("_")
+    item = snake(f"{head} {singular(last)}")
     name = snake(f"list {entity.many} with {item}")
     param = Param(
         name=item,

@@ -13,7 +13,7 @@ from agent_world.discovery.toolsmith.source import quoted
 from agent_world.discovery.toolsmith.view import Entity, View
 from agent_world.discovery.toolsmith.words import article, snake
 from agent_world.discovery.toolsmith.workflows.base import Fit, Overlay, ThemeWords, free_noun, theme_score, words_of
-from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
+from agent_world.discovery.toolsmith.workflows.flow import Flow, Record, variable
 from agent_world.discovery.toolsmith.workflows.holders import HOLDERS, WORKERS, Holder
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
 from agent_world.discovery.toolsmith.workflows.sources import assignment as sources
@@ -102,7 +102,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
         worker_kind_name=worker_kind.name,
         worker_table=_inline(worker.name),
         worker_column=_inline(worker.key.name),
-        worker_var=snake(worker.one),
+        worker_var=variable(worker),
         a_worker=article(worker.one),
         holder_title=worker.one.capitalize(),
         limit=str(_LIMIT),

@@ -334,7 +334,8 @@ def names_of(subject: Entity, record: Record, holder: Holder | None) -> dict[str
         "records": record.table,
         "record_words": record.one,
         "prefix": record.prefix,
-        "subject": snake(subject.one),
+        "subject": variable(subject),
+        "subject_name": snake(subject.one),
         "subject_words": subject.one,
         "subject_many": subject.many,
         "a_subject": article(subject.one),
@@ -345,6 +346,12 @@ def names_of(subject: Entity, record: Record, holder: Holder | None) -> dict[str
         "subject_needed": "1",
     }
     return names | (holder.names if holder else {})
+
+
+def variable(entity: Entity) -> str:
+    """What the source calls a row of `entity`: its noun, unless its key is called so."""
+    name = snake(entity.one)
+    return f"{name}_row" if name == entity.key_name else name
 
 
 def subject_column(subject: Entity) -> Column:

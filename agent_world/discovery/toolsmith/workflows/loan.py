@@ -213,7 +213,7 @@ def _shared(flow: Flow, bound: tuple[Field, Any] | None) -> Flow:
             must_be_out=flow.state_check(["out"], "not_out"),
         )
     name = bound[0].column.name
-    value = f'{snake(subject.one)}["{name}"]'
+    value = f'$subject["{name}"]'
     return flow.with_blocks(
         subject_needed=quoted(name).replace('"', '\\"'),
         limit=str(_LIMIT),

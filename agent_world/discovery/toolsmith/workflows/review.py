@@ -257,9 +257,8 @@ def _drafts(flow: Flow, tools: dict[str, str], gate: Field, bars: bool, second: 
 
 def _shared(flow: Flow, gate: Field, bars: bool, second: Field | None) -> Flow:
     subject = flow.subject
-    one = snake(subject.one)
     eligible = (
-        f'if {"" if bars else "not "}{one}["{gate.column.name}"]:\n'
+        f'if {"" if bars else "not "}$subject["{gate.column.name}"]:\n'
         f'    raise Refused("not_eligible", "This {subject.one} is {"" if bars else "not "}marked '
         f'{mark(gate.column.name)}; choose another {subject.one}.")'
     )

@@ -63,10 +63,11 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
     """Entities that can have problems, better with a quantity that says how much depends on one."""
     found = []
     for entity in view.entities:
-        if entity.key is None or len(entity.rows) < 12 or entity.is_dimension or not (words_of(entity) & _ASSETS):
+        if entity.key is None or len(entity.rows) < 12 or entity.is_dimension:
             continue
+        asset = bool(words_of(entity) & _ASSETS)
         bound = _bound(entity)
-        score = 1.0 + 0.8 * bool(bound) + 0.6 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
+        score = 0.3 + 0.7 * asset + 0.8 * bool(bound) + 0.6 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
         why = f"{entity.many} can have problems" + (f", {bound[0].words} says how urgent they are" if bound else "")
         found.append(Fit(score=score, subject=entity, parts={"bound": bound}, why=why))
     return found
@@ -239,7 +240,7 @@ def _shared(flow: Flow, worker: Holder, bound: tuple[Field, Any] | None) -> Flow
     priority, constant = 'priority = "normal"', ""
     if bound:
         name = bound[0].column.name
-        value = f'{snake(flow.subject.one)}["{name}"]'
+        value = f'$subject["{name}"]'
         constant = f"URGENT_FROM = {bound[1]!r}"
         priority = f'priority = "high" if {value} is not None and {value} >= URGENT_FROM else "normal"'
         names["subject_needed"] = quoted(name).replace('"', '\\"')

@@ -26,7 +26,7 @@ from agent_world.discovery.toolsmith.workflows.flow import Flow, Record, subject
 from agent_world.discovery.toolsmith.workflows.holders import Holder, column, holder_of, reference
 from agent_world.discovery.toolsmith.workflows.scenarios import Made, Scenarios
 from agent_world.discovery.toolsmith.workflows.sources import watchlist as sources
-from agent_world.environments.model import Meaning
+from agent_world.environments.model import Column, Meaning
 
 NAME = "watchlist"
 _NOUNS = (
@@ -77,11 +77,13 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
     """Every entity with names; a category that lists can be kept to makes it better."""
     found = []
     for entity in view.entities:
-        if entity.key is None or entity.label is None or len(entity.rows) < 12 or entity.is_dimension:
+        if entity.key is None or _display(entity) is None or len(entity.rows) < 12 or entity.is_dimension:
             continue
         kind = dividing_category(entity)
         liked = bool(words_of(entity) & _LIKED)
-        score = 0.9 + 0.7 * bool(kind) + 0.7 * liked + 0.7 * theme_score(theme, _NOUNS, _VERBS)
+        score = (
+            0.4 + 0.5 * bool(entity.label) + 0.7 * bool(kind) + 0.7 * liked + 0.7 * theme_score(theme, _NOUNS, _VERBS)
+        )
         why = f"{entity.many} have names" + (f" and a {kind.words} that a list can be kept to" if kind else "")
         found.append(Fit(score=score, subject=entity, parts={"kind": kind}, why=why))
     return found
@@ -93,7 +95,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     record = Record(one=_noun(view, subject), prefix="LS", states={})
     holder = holder_of(view, subject, "owner")
     key, id_name, item = subject.key_name, record.id_name, snake(subject.one)
-    label = own_field(subject, subject.label)
+    label = own_field(subject, _display(subject))
     kind_name = snake(kind.name) if kind else ""
     tools = {
         "create": f"create_{record.name}",
@@ -107,7 +109,7 @@ def write(view: View, fit: Fit, theme: ThemeWords, rng: Random) -> Overlay:
     def ledger() -> WatchlistLedger:
         kept = WatchlistLedger(
             kinds=kinds,
-            labels={row[subject.key.name]: row[subject.label.name] for row in subject.rows},
+            labels={row[subject.key.name]: row[label.column.name] for row in subject.rows},
             limit=_LIMIT,
             holders=holder.keys,
             names={"list": id_name, "item": key, "label": label.name} | ({"kind": kind_name} if kind else {}),
@@ -263,7 +265,7 @@ def _drafts(flow: Flow, tools: dict[str, str], kind: Field | None, kind_name: st
                 flow.subject_out(),
                 Out(
                     name=label.name,
-                    kind="string",
+                    kind=kind_of(label.column),
                     words=label.words,
                     meaning=label.meaning,
                     nullable=label.column.nullable,
@@ -390,6 +392,12 @@ def _stories(
             of("show", page=2),
         )
     add(tools["show"], "refuses an unknown id", "refusal", (tools["show"], {id_name: "LS0"}))
+
+
+def _display(entity: Entity) -> Column | None:
+    """What a row is shown by: its label, else something short that tells rows apart a little."""
+    known = entity.with_roles("code", "category", "year", "date", "measure", "money")
+    return entity.label or next((column for column in known if column.name not in entity.wide), None)
 
 
 def _noun(view: View, subject: Entity) -> str:

@@ -58,7 +58,7 @@ def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
     ${must_be_assigned}
     ${pair}
     if $record["$subject_key"] == $subject_key:
-        raise Refused("same_$subject", "It is there already; name another $subject_words.")
+        raise Refused("same_$subject_name", "It is there already; name another $subject_words.")
     $worker_var = world.db.execute(
         "SELECT $worker_kind FROM $worker_table WHERE $worker_column = ?", ($record["$holder"],)
     ).fetchone()

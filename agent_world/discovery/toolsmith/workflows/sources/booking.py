@@ -80,7 +80,7 @@ def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
     """Move a held $record_words to another $subject_words."""
     ${held}
     if $record["$subject_key"] == $subject_key:
-        raise Refused("same_$subject", "It is for that $subject_words already; name another one.")
+        raise Refused("same_$subject_name", "It is for that $subject_words already; name another one.")
     left = _free_$unit(world, $subject_key)
     if $record["$unit"] > left:
         raise Refused("not_enough_$unit", f"Only {left} $unit are left there; choose another $subject_words.")

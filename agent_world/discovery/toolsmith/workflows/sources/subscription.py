@@ -53,7 +53,7 @@ def $tool(world, *, $record_id: str, $subject_key: $subject_hint) -> dict:
     ${must_be_active}
     $kind = _$kind_of(world, $subject_key)
     if $record["$subject_key"] == $subject_key:
-        raise Refused("same_$subject", "It follows that $subject_words already; name another one.")
+        raise Refused("same_$subject_name", "It follows that $subject_words already; name another one.")
     if _$kind_of(world, $record["$subject_key"]) != $kind:
         raise Refused("other_$kind", f"That one is of {$kind}; choose one of the same $kind_words, or subscribe anew.")
     world.db.execute("UPDATE $records SET $subject_key = ? WHERE $record_id = ?", ($subject_key, $record_id))
