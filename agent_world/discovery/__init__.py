@@ -1,1 +1,1 @@
-"""From themes to databases: connectors, the corpus and its search, mining, complexification, taxonomy (method.md 1-4)."""
+"""From themes to databases: connectors, corpus and search, mining, complexification, taxonomy (method.md 1-4)."""

@@ -50,16 +50,22 @@ def null_markers(columns: Sequence[Sequence[str | None]]) -> frozenset[str]:
 
 def type_column(name: str, values: Sequence[str | None], markers: frozenset[str] = frozenset()) -> TypedColumn:
     """Type one column. `name` is its clean name; it decides only whether HHMM integers are times of day."""
-    cells = [None if value is None or value in _ALWAYS_NULL or value in markers else value.strip() or None
-             for value in values]
+    cells = [
+        None if value is None or value in _ALWAYS_NULL or value in markers else value.strip() or None
+        for value in values
+    ]
     distinct = {value for value in cells if value is not None}
     nulls = sorted(markers & {value for value in values if value})
     rule = f"{', '.join(nulls)} read as no value" if nulls else ""
     if not distinct:
         return TypedColumn(type="text", values=tuple(cells), rule=rule)
     if distinct <= _TRUTH.keys():
-        return TypedColumn(type="integer", values=tuple(None if c is None else _TRUTH[c] for c in cells), flag=True,
-                           rule=_and(rule, "true/false read as 1/0"))
+        return TypedColumn(
+            type="integer",
+            values=tuple(None if c is None else _TRUTH[c] for c in cells),
+            flag=True,
+            rule=_and(rule, "true/false read as 1/0"),
+        )
     if all(_THOUSANDS.fullmatch(v) or _REAL.fullmatch(v) for v in distinct) and any("," in v for v in distinct):
         cells = [None if c is None else c.replace(",", "") for c in cells]
         distinct = {c for c in cells if c is not None}
@@ -79,8 +85,11 @@ def type_column(name: str, values: Sequence[str | None], markers: frozenset[str]
             return TypedColumn(type="real", values=reals, rule=rule)
     dates = _slash_dates(distinct)
     if dates:
-        return TypedColumn(type="text", values=tuple(None if c is None else dates[c] for c in cells),
-                           rule=_and(rule, "dates written as YYYY-MM-DD"))
+        return TypedColumn(
+            type="text",
+            values=tuple(None if c is None else dates[c] for c in cells),
+            rule=_and(rule, "dates written as YYYY-MM-DD"),
+        )
     return TypedColumn(type="text", values=tuple(cells), rule=rule)
 
 

@@ -6,7 +6,6 @@ search finds for the theme. It counts only if a table, a link or a document come
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,8 @@ from agent_world.discovery.mining import find_data
 from agent_world.discovery.model import RawTable, Theme
 from agent_world.discovery.references import FoundReference, find_references
 from agent_world.discovery.richness import distinct_rows, richness
-from agent_world.discovery.structure import Built, assemble, build
+from agent_world.discovery.snapshot import Built, assemble, load
+from agent_world.discovery.structure import build
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
 from agent_world.discovery.words import name_words
@@ -59,17 +59,25 @@ def complexify(
     known = known_sources(database)
     own = [_raw(item) for item in built if item.table.added_in == 0]
     references = find_references(
-        own, corpus, known_files=known,
-        taken={(item.table.name, foreign.column) for item in built for foreign in item.table.foreign_keys})
+        own,
+        corpus,
+        known_files=known,
+        taken={(item.table.name, foreign.column) for item in built for foreign in item.table.foreign_keys},
+    )
     grown = _with_reference(built, references, round)
     if grown:
-        references = [found for found in references if _source_of(found.table) not in known
-                      and found.table.source != grown[-1].table.source]
+        references = [
+            found
+            for found in references
+            if _source_of(found.table) not in known and found.table.source != grown[-1].table.source
+        ]
         known |= {_source_of(grown[-1].table)}
-    addition = (_sheet(references, database, round)
-                or _readme(grown or built, corpus, known, round)
-                or _page(theme, corpus, known, round)
-                or _related(theme, corpus, known, database, round))
+    addition = (
+        _sheet(references, database, round)
+        or _readme(grown or built, corpus, known, round)
+        or _page(theme, corpus, known, round)
+        or _related(theme, corpus, known, database, round)
+    )
     if grown is None and addition is None:
         return None
     built = grown or built
@@ -77,25 +85,15 @@ def complexify(
     document_files = {path: data for path, data in files.items() if path != SQLITE_FILE}
     if addition:
         document_files[f"{DOCUMENTS_FOLDER}/{addition.document.path}"] = addition.data
-    return assemble(built, database_id=database.database_id, theme=database.theme, round=round, documents=documents,
-                    document_files=document_files, richness=richness(built, documents))
-
-
-def load(database: Database, files: Mapping[str, bytes]) -> list[Built]:
-    """The tables of a database with their values, from its files."""
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.deserialize(files[SQLITE_FILE])
-        built = []
-        for table in database.tables:
-            names = ", ".join(f'"{column.name}"' for column in table.columns)
-            rows = connection.execute(f'SELECT {names} FROM "{table.name}" ORDER BY rowid').fetchall()
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
-            built.append(Built(table=table, columns={
-                column.name: values for column, values in zip(table.columns, columns, strict=True)}))
-        return built
-    finally:
-        connection.close()
+    return assemble(
+        built,
+        database_id=database.database_id,
+        theme=database.theme,
+        round=round,
+        documents=documents,
+        document_files=document_files,
+        richness=richness(built, documents),
+    )
 
 
 def known_sources(database: Database) -> set[tuple[str, str]]:
@@ -111,13 +109,20 @@ def _source_of(table: RawTable | Table) -> tuple[str, str]:
 def _raw(item: Built) -> RawTable:
     """A structured table as text again, for comparison with the corpus."""
     table = item.table
-    columns = [[None if value is None else str(value) for value in item.columns[column.name]]
-               for column in table.columns if column.type == "text" and column.role not in {"date", "clock", "list"}]
-    header = tuple(column.name for column in table.columns
-                   if column.type == "text" and column.role not in {"date", "clock", "list"})
+    columns = [
+        [None if value is None else str(value) for value in item.columns[column.name]]
+        for column in table.columns
+        if column.type == "text" and column.role not in {"date", "clock", "list"}
+    ]
+    header = tuple(
+        column.name
+        for column in table.columns
+        if column.type == "text" and column.role not in {"date", "clock", "list"}
+    )
     source = table.source or Source(package="", version="", file="", sha256="", licence="")
-    return RawTable(name=table.name, header=header, rows=tuple(zip(*columns, strict=True)), total=table.rows,
-                    source=source)
+    return RawTable(
+        name=table.name, header=header, rows=tuple(zip(*columns, strict=True)), total=table.rows, source=source
+    )
 
 
 def _with_reference(built: Sequence[Built], references: Sequence[FoundReference], round: int) -> list[Built] | None:
@@ -134,7 +139,9 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
 
 def _named(found: FoundReference) -> RawTable:
     """The table under a name a person would use: one made of codes is called after the column that refers to it."""
-    words = [word for word in name_words(found.link.column) if len(word) > 3 and word.isalpha() and word not in _NOT_THINGS]
+    words = [
+        word for word in name_words(found.link.column) if len(word) > 3 and word.isalpha() and word not in _NOT_THINGS
+    ]
     if not any(map(str.isdigit, found.table.name)) or not words:
         return found.table
     return replace(found.table, name=words[-1])
@@ -151,16 +158,23 @@ def _brings_rows(parent: Built, built: Sequence[Built]) -> bool:
 def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
     if item.table.name != found.link.child:
         return item
-    key = next(column.name for column in parent.table.columns
-               if column.original.split(" (")[0] == found.link.parent_column)
+    key = next(
+        column.name for column in parent.table.columns if column.original.split(" (")[0] == found.link.parent_column
+    )
     values = [value for value in item.columns[found.link.column] if value is not None]
     theirs = set(parent.columns[key])
     integrity = round_share(sum(value in theirs for value in values), len(values))
-    foreign = ForeignKey(column=found.link.column, parent=parent.table.name, parent_column=key, integrity=integrity,
-                         origin="discovered")
-    columns = tuple(replace(column, role="reference") if column.name == found.link.column
-                    and column.name not in item.table.primary_key and column.name != item.table.label else column
-                    for column in item.table.columns)
+    foreign = ForeignKey(
+        column=found.link.column, parent=parent.table.name, parent_column=key, integrity=integrity, origin="discovered"
+    )
+    columns = tuple(
+        replace(column, role="reference")
+        if column.name == found.link.column
+        and column.name not in item.table.primary_key
+        and column.name != item.table.label
+        else column
+        for column in item.table.columns
+    )
     table = replace(item.table, columns=columns, foreign_keys=(*item.table.foreign_keys, foreign))
     return Built(table=table, columns=item.columns)
 
@@ -179,8 +193,9 @@ def _sheet(references: Sequence[FoundReference], database: Database, round: int)
     return None
 
 
-def _related(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], database: Database, round: int
-             ) -> _Addition | None:
+def _related(
+    theme: Theme, corpus: Corpus, known: set[tuple[str, str]], database: Database, round: int
+) -> _Addition | None:
     """A sheet of the next best data that search finds for the theme, when it has anything to do with it."""
     for evidence in find_data(theme, corpus)[:_PAGES_READ]:
         for table in corpus.tables(evidence.document.document_id):
@@ -195,8 +210,14 @@ def _related(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], database
 def _sheet_of(table: RawTable, key: str | None, database: Database, round: int) -> _Addition | None:
     built = build([table], {table.name: key} if key else {}, [], added_in=round)[0]
     first = next((column for column in built.table.columns if key and column.original.split(" (")[0] == key), None)
-    columns = [*([first] if first else []), *(column for column in built.table.columns
-                                              if column is not first and column.role not in {"list", "identifier"})]
+    columns = [
+        *([first] if first else []),
+        *(
+            column
+            for column in built.table.columns
+            if column is not first and column.role not in {"list", "identifier"}
+        ),
+    ]
     columns = columns[:_SHEET_COLUMNS]
     format = _format(database, round)
     path = f"{slug(built.table.plural)}.{format}"
@@ -225,10 +246,20 @@ def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int)
         source, data = corpus.page(hit.document.document_id)
         shared = [word for word in terms if word in hit.document.fields["readme"]]
         covered = sum(terms[word] for word in shared) / sum(terms.values())
-        if len(shared) < _PAGE_WORDS or covered < _PAGE_COVERAGE or (source.package, source.file) in known or len(data) > _PAGE_BYTES:
+        if (
+            len(shared) < _PAGE_WORDS
+            or covered < _PAGE_COVERAGE
+            or (source.package, source.file) in known
+            or len(data) > _PAGE_BYTES
+        ):
             continue
-        document = Document(path=f"{slug(hit.document.title) or 'page'}.html", format="html", source=source,
-                            title=f"About {hit.document.title}", added_in=round)
+        document = Document(
+            path=f"{slug(hit.document.title) or 'page'}.html",
+            format="html",
+            source=source,
+            title=f"About {hit.document.title}",
+            added_in=round,
+        )
         return _Addition(document=document, data=data)
     return None
 
@@ -239,7 +270,12 @@ def _readme(built: Sequence[Built], corpus: Corpus, known: set[tuple[str, str]],
         source, text = corpus.readme(package)
         if (package, source.file) in known or len(set(stems(text))) < 10:
             continue
-        document = Document(path=f"about-{slug(package)}.md", format="md", title="About the source of the data",
-                            source=source, added_in=round)
+        document = Document(
+            path=f"about-{slug(package)}.md",
+            format="md",
+            title="About the source of the data",
+            source=source,
+            added_in=round,
+        )
         return _Addition(document=document, data=text.encode()[:_README_BYTES].decode("utf-8", "ignore").encode())
     return None

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_world.codec import decode, encode
+from agent_world.codec import decode
 from agent_world.discovery.background import Background, background_of
-from agent_world.discovery.keys import Keys, components, discover
+from agent_world.discovery.corpus_writer import FIELDS, write_corpus
+from agent_world.discovery.keys import Keys
 from agent_world.discovery.model import CorpusDocument, Hit, Quarantined, RawTable
-from agent_world.discovery.packages import PackageContent, data_packages, installed_version, read_package
-from agent_world.discovery.readers import spread
-from agent_world.discovery.sampling import sample
-from agent_world.discovery.text import plain_text, stems
-from agent_world.discovery.words import expanded
+from agent_world.discovery.packages import data_packages, installed_version
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
 from agent_world.identity import canonical_json, sha256
@@ -37,23 +31,7 @@ if TYPE_CHECKING:
 CORPUS_FORMAT = 11
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
-MAX_ROWS = 3_000
-_FULL_ROWS = 50_000
-_MIN_REFERENCE = 12
-_SEPARATE_ABOVE = 60  # tables; a package with more is a collection, and only tables of one folder are linked
-_TABULAR_FIELDS = ("names", "columns", "cells", "summary", "readme")
 _WEIGHTS = (4, 3, 1, 3, 1)
-
-_SCHEMA = """
-CREATE TABLE packages(name TEXT PRIMARY KEY, version TEXT, licence TEXT, summary TEXT, readme TEXT);
-CREATE TABLE tables(id INTEGER PRIMARY KEY, document INTEGER, name TEXT, meta TEXT, rows BLOB, complete BLOB);
-CREATE TABLE documents(id INTEGER PRIMARY KEY, kind TEXT, package TEXT, title TEXT, keys TEXT, meta TEXT, body BLOB,
-                       names TEXT, columns TEXT, cells TEXT, summary TEXT, readme TEXT);
-CREATE TABLE refs(document INTEGER, table_id INTEGER, column TEXT, cells BLOB);
-CREATE TABLE background(word TEXT PRIMARY KEY, themes INTEGER);
-CREATE TABLE faults(item TEXT, reason TEXT, detail TEXT, raw BLOB);
-CREATE VIRTUAL TABLE search USING fts5(names, columns, cells, summary, readme, content='documents', content_rowid='id');
-"""
 
 
 class Reference(NamedTuple):
@@ -82,13 +60,19 @@ class Corpus:
     def documents(self) -> tuple[CorpusDocument, ...]:
         """All documents, in a fixed order."""
         rows = self._connection.execute(
-            f"SELECT id, kind, package, title, meta, {', '.join(_TABULAR_FIELDS)} FROM documents ORDER BY id")
+            f"SELECT id, kind, package, title, meta, {', '.join(FIELDS)} FROM documents ORDER BY id"
+        )
         return tuple(
             CorpusDocument(
-                document_id=row[0], kind=row[1], package=row[2], title=row[3],
+                document_id=row[0],
+                kind=row[1],
+                package=row[2],
+                title=row[3],
                 table_names=tuple(json.loads(row[4]).get("tables", ())),
-                fields={name: frozenset(text.split()) for name, text in zip(_TABULAR_FIELDS, row[5:], strict=True)})
-            for row in rows)
+                fields={name: frozenset(text.split()) for name, text in zip(FIELDS, row[5:], strict=True)},
+            )
+            for row in rows
+        )
 
     @cached_property
     def faults(self) -> tuple[Quarantined, ...]:
@@ -119,7 +103,8 @@ class Corpus:
         rows = self._connection.execute(
             f"SELECT d.id, bm25(search, {weights}) AS score FROM search JOIN documents d ON d.id = search.rowid "
             f"WHERE search MATCH ? {condition} ORDER BY score, d.id LIMIT ?",
-            (query, *([kind] if kind else []), limit)).fetchall()
+            (query, *([kind] if kind else []), limit),
+        ).fetchall()
         return [Hit(document=self.document(identity), score=-score) for identity, score in rows]
 
     def document(self, document_id: int) -> CorpusDocument:
@@ -142,7 +127,8 @@ class Corpus:
         """The source and the raw bytes of a page."""
         meta = json.loads(self._one("SELECT meta FROM documents WHERE id = ?", document_id))
         return decode(Source, meta["source"]), zlib.decompress(
-            self._one("SELECT body FROM documents WHERE id = ?", document_id))
+            self._one("SELECT body FROM documents WHERE id = ?", document_id)
+        )
 
     @cached_property
     def references(self) -> tuple[Reference, ...]:
@@ -154,29 +140,35 @@ class Corpus:
         """One table with all the rows that were read, where they are kept, else its sample."""
         if table_id not in self._complete:
             self._complete[table_id] = next(
-                table for _, table in self._tables("id = ?", (table_id,), "coalesce(complete, rows)"))
+                table for _, table in self._tables("id = ?", (table_id,), "coalesce(complete, rows)")
+            )
         return self._complete[table_id]
 
     def readme(self, package: str) -> tuple[Source, str]:
         """What a package says about itself."""
         version, licence, summary, readme = self._connection.execute(
-            "SELECT version, licence, summary, readme FROM packages WHERE name = ?", (package,)).fetchone()
+            "SELECT version, licence, summary, readme FROM packages WHERE name = ?", (package,)
+        ).fetchone()
         text = readme or summary
         source = Source(package=package, version=version, file="METADATA", sha256=sha256(text), licence=licence)
         return source, text
 
     def _tables(self, where: str, arguments: tuple, column: str) -> Iterator[tuple[int, RawTable]]:
         for identity, meta, rows in self._connection.execute(
-                f"SELECT id, meta, {column} FROM tables WHERE {where} ORDER BY id", arguments):
-            yield identity, RawTable(rows=tuple(map(tuple, json.loads(zlib.decompress(rows)))),
-                                     **_table_fields(json.loads(meta)))
+            f"SELECT id, meta, {column} FROM tables WHERE {where} ORDER BY id", arguments
+        ):
+            yield (
+                identity,
+                RawTable(rows=tuple(map(tuple, json.loads(zlib.decompress(rows)))), **_table_fields(json.loads(meta))),
+            )
 
     def _one(self, query: str, argument: Any) -> Any:
         return self._connection.execute(query, (argument,)).fetchone()[0]
 
 
-def build_corpus(cache_dir: Path | str, packages: Sequence[str] | None = None,
-                 themes: Sequence[str] | None = None) -> Corpus:
+def build_corpus(
+    cache_dir: Path | str, packages: Sequence[str] | None = None, themes: Sequence[str] | None = None
+) -> Corpus:
     """Open the corpus of the installed data packages, building it first when a version changed.
 
     `themes` are the texts against which words are common or distinctive; without them they are those of the default
@@ -195,7 +187,7 @@ def build_corpus(cache_dir: Path | str, packages: Sequence[str] | None = None,
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part")
         unfinished.unlink(missing_ok=True)
-        _write(unfinished, names, background_of(themes if themes is not None else _pool_texts()))
+        write_corpus(unfinished, names, background_of(themes if themes is not None else _pool_texts()))
         unfinished.replace(path)
     return Corpus(path)
 
@@ -212,143 +204,13 @@ def _pool_texts() -> list[str]:
     return [draft.text for draft in default_pool()]
 
 
-def _write(path: Path, names: Sequence[str], background: Background) -> None:
-    connection = sqlite3.connect(path)
-    try:
-        connection.executescript(_SCHEMA)
-        connection.execute("INSERT INTO background VALUES ('', ?)", (background.themes,))
-        connection.executemany("INSERT INTO background VALUES (?, ?)", sorted(background.frequencies.items()))
-        for name in names:
-            try:
-                content = read_package(name)
-            except BadInputError as error:
-                connection.execute("INSERT INTO faults VALUES (?, 'package_missing', ?, ?)", (name, str(error), b""))
-                continue
-            _write_package(connection, content)
-        connection.execute("INSERT INTO search(search) VALUES ('rebuild')")
-        connection.commit()
-    finally:
-        connection.close()
-
-
-def _write_package(connection: sqlite3.Connection, content: PackageContent) -> None:
-    connection.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?)",
-                       (content.name, content.version, content.licence, content.summary, content.readme))
-    connection.executemany("INSERT INTO faults VALUES (?, ?, ?, ?)",
-                           [(fault.item, fault.reason, fault.detail, fault.raw) for fault in content.faults])
-    pages = {PurePosixPath(path.rpartition("!")[2]).stem.lower(): plain_text(data.decode("utf-8", "replace"))
-             for path, data in content.pages}
-    groups = list(_groups(_distinct_names(content.tables)))
-    largest = max((len(tables) for tables, _ in groups), default=0)
-    for tables, keys in groups:
-        about = " ".join(pages.get(table.name.lower(), "") for table in tables)
-        if len(tables) == largest or len(groups) == 1:
-            about = f"{content.readme[:3000]} {about}"
-        _write_tables(connection, content, tables, keys, about)
-    for path, data in content.pages:
-        source = Source(package=content.name, version=content.version, file=path, sha256=sha256(data),
-                        licence=content.licence)
-        text = plain_text(data.decode("utf-8", "replace"))
-        _insert_document(connection, "page", content.name, PurePosixPath(path.rpartition("!")[2]).stem, "{}",
-                         {"source": encode(source)}, zlib.compress(data), ("", "", "", "", _stemmed(text[:6000])))
-
-
-def _write_tables(connection: sqlite3.Connection, content: PackageContent, tables: Sequence[RawTable], keys: Keys,
-                  about: str) -> None:
-    title = ", ".join(table.name for table in tables[:6])
-    files = " ".join(dict.fromkeys(PurePosixPath(table.source.file).stem for table in tables))
-    fields = (
-        _stemmed(_opened(table.name for table in tables) + " " + files),
-        _stemmed(_opened(column for table in tables for column in table.header)),
-        _stemmed(" ".join(_frequent_cells(tables))[:6000]),
-        _stemmed(f"{content.summary} {content.name}"),
-        _stemmed(about[:6000]),
-    )
-    document = _insert_document(connection, "tables", content.name, title, canonical_json(encode(keys)),
-                                {"tables": [table.name for table in tables]}, None, fields)
-    sampled = sample(tables, keys.links, MAX_ROWS)
-    for table, small in zip(tables, sampled, strict=True):
-        referred = table.name in keys.primary and len(small.rows) < len(table.rows) <= _FULL_ROWS
-        meta = encode(replace(table, rows=()))
-        cursor = connection.execute(
-            "INSERT INTO tables(document, name, meta, rows, complete) VALUES (?, ?, ?, ?, ?)",
-            (document, table.name, canonical_json(meta), _packed(small.rows), _packed(table.rows) if referred else None))
-        known = table if referred or len(small.rows) == len(table.rows) else small
-        connection.executemany("INSERT INTO refs VALUES (?, ?, ?, ?)", [
-            (document, cursor.lastrowid, column, zlib.compress(json.dumps(cells, ensure_ascii=False).encode(), 3))
-            for column, cells in _naming_columns(known)])
-
-
-def _naming_columns(table: RawTable) -> Iterator[tuple[str, list[str]]]:
-    """Columns of distinct words or codes: what rows of other tables may refer to."""
-    for position, column in enumerate(table.header):
-        cells = [row[position] for row in table.rows if row[position]]
-        distinct = set(cells)
-        if (len(cells) == len(distinct) >= _MIN_REFERENCE and len(cells) >= 0.5 * len(table.rows)
-                and not column.startswith("column ") and max(map(len, cells)) <= 60
-                and sum(cell.replace(".", "").replace("-", "").isdigit() for cell in cells) < 0.2 * len(cells)):
-            yield column, sorted(distinct)
-
-
-def _insert_document(connection: sqlite3.Connection, kind: str, package: str, title: str, keys: str,
-                     meta: Mapping[str, Any], body: bytes | None, fields: Sequence[str]) -> int:
-    cursor = connection.execute(
-        f"INSERT INTO documents(kind, package, title, keys, meta, body, {', '.join(_TABULAR_FIELDS)}) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (kind, package, title, keys, canonical_json(meta), body, *fields))
-    return int(cursor.lastrowid or 0)
-
-
-def _groups(tables: Sequence[RawTable]) -> Iterator[tuple[list[RawTable], Keys]]:
-    """Tables that hang together, with their keys."""
-    separate = len(tables) > _SEPARATE_ABOVE
-    folders: dict[str, list[RawTable]] = {}
-    for table in tables:
-        folders.setdefault(table.source.file if separate else "", []).append(table)
-    for members in folders.values():
-        keys = discover(members)
-        for names in components(members, keys.links):
-            group = [table for table in members if table.name in names]
-            yield group, Keys(primary={name: keys.primary[name] for name in names if name in keys.primary},
-                              links=tuple(link for link in keys.links if link.child in names))
-
-
-def _distinct_names(tables: Sequence[RawTable]) -> list[RawTable]:
-    """Tables told apart by the folder they came from when two have one name."""
-    counts = Counter(table.name for table in tables)
-    seen: Counter[str] = Counter()
-    named = []
-    for table in tables:
-        name = table.name
-        if counts[name] > 1:
-            name = f"{PurePosixPath(table.source.file.rpartition('!')[2]).parent.name} {name}"
-        seen[name] += 1
-        named.append(replace(table, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
-    return named
-
-
-def _frequent_cells(tables: Sequence[RawTable]) -> Iterator[str]:
-    for table in tables:
-        for position in range(len(table.header)):
-            cells = Counter(row[position][:60] for row in table.rows[:3000]
-                            if row[position] and not re.fullmatch(r"[-\d.,:/TZ ]+", row[position]))
-            repeated = sorted((cell for cell in cells if cells[cell] > 1), key=lambda cell: (-cells[cell], cell))
-            yield from repeated[:12] or spread(sorted(cells), 24)
-
-
-def _opened(names: Iterable[str]) -> str:
-    """Identifiers as words, abbreviations also written out."""
-    return " . ".join(f"{name} . {' '.join(expanded(name))}" for name in names)
-
-
-def _stemmed(text: str) -> str:
-    return " ".join(stems(text))
-
-
-def _packed(rows: Sequence[Sequence[str | None]]) -> bytes:
-    return zlib.compress(json.dumps(rows, ensure_ascii=False).encode(), 3)
-
-
 def _table_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
     table = decode(RawTable, {**meta, "rows": ()})
-    return {"name": table.name, "header": table.header, "total": table.total, "source": table.source,
-            "declared_key": table.declared_key, "declared_links": table.declared_links}
+    return {
+        "name": table.name,
+        "header": table.header,
+        "total": table.total,
+        "source": table.source,
+        "declared_key": table.declared_key,
+        "declared_links": table.declared_links,
+    }

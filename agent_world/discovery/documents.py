@@ -18,8 +18,18 @@ FORMATS: tuple[Format, ...] = ("json", "csv", "sql", "html", "tex", "yaml")
 Cell = str | int | float | None
 Records = list[dict[str, Cell]]
 
-_TEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-        "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_TEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
 _FROM_TEX = {text: sign for sign, text in _TEX.items()}
 _TEX_TOKEN = re.compile("|".join(re.escape(text) for text in sorted(_FROM_TEX, key=len, reverse=True)))
 
@@ -67,7 +77,8 @@ def _write_html(name: str, header: tuple[str, ...], rows: list[tuple]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(_text(cell))}</{tag}>" for cell in cells) + "</tr>"
 
     body = "\n".join([line("th", header), *(line("td", row) for row in rows)])
-    return f"<!DOCTYPE html>\n<html><head><title>{html.escape(name)}</title></head><body>\n<table>\n{body}\n</table>\n</body></html>\n"
+    head = f"<!DOCTYPE html>\n<html><head><title>{html.escape(name)}</title></head>"
+    return f"{head}<body>\n<table>\n{body}\n</table>\n</body></html>\n"
 
 
 def _write_tex(name: str, header: tuple[str, ...], rows: list[tuple]) -> str:
@@ -136,8 +147,12 @@ def _read_html(text: str) -> Records:
 
 def _read_tex(text: str) -> Records:
     lines = [line.removesuffix(r" \\") for line in text.splitlines() if line.endswith(r" \\")]
-    return _records([[_TEX_TOKEN.sub(lambda found: _FROM_TEX[found[0]], cell.strip())
-                      for cell in re.split(r"(?<!\\)&", line)] for line in lines])
+    return _records(
+        [
+            [_TEX_TOKEN.sub(lambda found: _FROM_TEX[found[0]], cell.strip()) for cell in re.split(r"(?<!\\)&", line)]
+            for line in lines
+        ]
+    )
 
 
 def _read_yaml(text: str) -> Records:
@@ -158,7 +173,18 @@ def _text(cell: Cell) -> str:
 
 
 _WRITERS: dict[Format, Callable[[str, tuple[str, ...], list[tuple]], str]] = {
-    "json": _write_json, "csv": _write_csv, "sql": _write_sql, "html": _write_html, "tex": _write_tex,
-    "yaml": _write_yaml}
+    "json": _write_json,
+    "csv": _write_csv,
+    "sql": _write_sql,
+    "html": _write_html,
+    "tex": _write_tex,
+    "yaml": _write_yaml,
+}
 _READERS: dict[Format, Callable[[str], Records]] = {
-    "json": _read_json, "csv": _read_csv, "sql": _read_sql, "html": _read_html, "tex": _read_tex, "yaml": _read_yaml}
+    "json": _read_json,
+    "csv": _read_csv,
+    "sql": _read_sql,
+    "html": _read_html,
+    "tex": _read_tex,
+    "yaml": _read_yaml,
+}

@@ -22,7 +22,8 @@ _KEY_NAME = re.compile(r"(id|code|key|pk|number|icao|ident|abbr|faa|num)$")
 _SELF_NAME = re.compile(r"parent|report|prev|super|base")
 _VAGUE = {"id", "pk", "key", "code", "name", "type", "value", "number"}
 _NO_REFERENCE = re.compile(
-    r"^(year|yr|month|day|date|hour|minute|time|ordinal|index|rank|position|row|count|column\d+|n|x|y)(id)?$")
+    r"^(year|yr|month|day|date|hour|minute|time|ordinal|index|rank|position|row|count|column\d+|n|x|y)(id)?$"
+)
 _NO_KEY = re.compile("name|title|desc|coordinates|latl|comment|note")
 
 
@@ -93,8 +94,14 @@ def profile(tables: Sequence[RawTable]) -> Profiles:
                 continue
             integers = all(_INTEGER.fullmatch(value) for value in counts)
             profiles[table.name, name] = Profile(
-                position, len(table.rows), sum(counts.values()), counts, integers,
-                integers or all(_REAL.fullmatch(value) for value in counts), max(map(len, counts)))
+                position,
+                len(table.rows),
+                sum(counts.values()),
+                counts,
+                integers,
+                integers or all(_REAL.fullmatch(value) for value in counts),
+                max(map(len, counts)),
+            )
     return profiles
 
 
@@ -110,8 +117,15 @@ def discover(tables: Sequence[RawTable]) -> Keys:
     for name, columns in candidates.items():
         full = [column for column in columns if profiles[name, column].full]
         if full:
-            primary[name] = max(full, key=lambda c: (not _NO_KEY.search(_plain(c)) or referenced[name, c] > 1,
-                                                     referenced[name, c], c == primary.get(name), -full.index(c)))
+            primary[name] = max(
+                full,
+                key=lambda c: (
+                    not _NO_KEY.search(_plain(c)) or referenced[name, c] > 1,
+                    referenced[name, c],
+                    c == primary.get(name),
+                    -full.index(c),
+                ),
+            )
     return Keys(primary=primary, links=(*declared, *found))
 
 
@@ -119,8 +133,13 @@ def _candidates(table: RawTable, profiles: Profiles) -> list[str]:
     names = []
     for name in table.header:
         column = profiles.get((table.name, name))
-        if (column and column.unique and column.present >= 0.5 * column.rows and column.longest <= 40
-                and (column.integers or not column.numeric)):
+        if (
+            column
+            and column.unique
+            and column.present >= 0.5 * column.rows
+            and column.longest <= 40
+            and (column.integers or not column.numeric)
+        ):
             names.append(name)
     return names
 
@@ -133,8 +152,14 @@ def _by_name(table: str, columns: Sequence[str], profiles: Profiles) -> str | No
     def score(column: str) -> float:
         plain = _plain(column)
         seen = profiles[table, column]
-        return (3 * bool(_KEY_NAME.search(plain)) + 2 * (plain in _VAGUE - {"name"} or singular(_plain(table)) in plain)
-                + 1 - 0.1 * seen.position - (seen.longest > 24) - 2 * bool(_NO_KEY.search(plain)))
+        return (
+            3 * bool(_KEY_NAME.search(plain))
+            + 2 * (plain in _VAGUE - {"name"} or singular(_plain(table)) in plain)
+            + 1
+            - 0.1 * seen.position
+            - (seen.longest > 24)
+            - 2 * bool(_NO_KEY.search(plain))
+        )
 
     return max(full, key=lambda column: (score(column), -profiles[table, column].position))
 
@@ -148,8 +173,17 @@ def _declared(tables: Sequence[RawTable], profiles: Profiles) -> list[Link]:
                 parent_column = by_name[parent].declared_key[0]
             child, target = profiles.get((table.name, column)), profiles.get((parent, parent_column))
             if child and target and target.unique:
-                links.append(Link(child=table.name, column=column, parent=parent, parent_column=parent_column,
-                                  inclusion=_inclusion(child, target), similarity=1.0, origin="declared"))
+                links.append(
+                    Link(
+                        child=table.name,
+                        column=column,
+                        parent=parent,
+                        parent_column=parent_column,
+                        inclusion=_inclusion(child, target),
+                        similarity=1.0,
+                        origin="declared",
+                    )
+                )
     return links
 
 
@@ -161,8 +195,12 @@ def _inclusion(child: Profile, parent: Profile) -> float:
 
 def _links(profiles: Profiles, candidates: Mapping[str, Sequence[str]], primary: Mapping[str, str]) -> list[Link]:
     best: dict[tuple[str, str], tuple[float, Link]] = {}
-    targets = [(table, column, profiles[table, column]) for table, columns in candidates.items() for column in columns
-               if len(profiles[table, column].counts) >= 3]
+    targets = [
+        (table, column, profiles[table, column])
+        for table, columns in candidates.items()
+        for column in columns
+        if len(profiles[table, column].counts) >= 3
+    ]
     for (table, column), child in profiles.items():
         if len(child.counts) < 2 or (child.numeric and not child.integers) or child.longest > 60:
             continue
@@ -172,14 +210,21 @@ def _links(profiles: Profiles, candidates: Mapping[str, Sequence[str]], primary:
             found = _judge(table, column, child, parent, parent_column, target)
             if found:
                 coverage = len(child.counts.keys() & target.counts.keys()) / len(target.counts)
-                score = (found.similarity + 0.5 * (primary.get(parent) == parent_column) + 0.3 * coverage
-                         + 0.5 * found.inclusion)
+                score = (
+                    found.similarity
+                    + 0.5 * (primary.get(parent) == parent_column)
+                    + 0.3 * coverage
+                    + 0.5 * found.inclusion
+                )
                 known = best.get((table, column))
                 if known is None or score > known[0]:
                     best[table, column] = (score, found)
     links = {(link.child, link.column): link for _, link in best.values()}
-    links = {place: link for place, link in links.items()
-             if not _is_reverse(link, links, profiles) and not _is_copy(link, links, primary)}
+    links = {
+        place: link
+        for place, link in links.items()
+        if not _is_reverse(link, links, profiles) and not _is_copy(link, links, primary)
+    }
     return [*links.values(), *_role_links(links, profiles)]
 
 
@@ -194,9 +239,11 @@ def _judge(table: str, column: str, child: Profile, parent: str, parent_column: 
         return None
     inclusion = _inclusion(child, target)
     codes = not target.integers and child.longest <= 12 and len(child.counts) >= 10 and len(target.counts) >= 50
-    held = ((similarity >= 0.8 and inclusion >= 0.8)
-            or (similarity >= 0.6 and inclusion >= 0.95 and not target.dense)
-            or (codes and inclusion >= 0.95))
+    held = (
+        (similarity >= 0.8 and inclusion >= 0.8)
+        or (similarity >= 0.6 and inclusion >= 0.95 and not target.dense)
+        or (codes and inclusion >= 0.95)
+    )
     if not held:
         return None
     if table == parent and not _SELF_NAME.search(_plain(column)):
@@ -206,13 +253,24 @@ def _judge(table: str, column: str, child: Profile, parent: str, parent_column: 
         return None  # two tables that both count from 1
     if own_key and table != parent and target.unique and target.rows < child.rows and similarity < 0.9:
         return None
-    return Link(child=table, column=column, parent=parent, parent_column=parent_column,
-                inclusion=round(inclusion, 4), similarity=similarity)
+    return Link(
+        child=table,
+        column=column,
+        parent=parent,
+        parent_column=parent_column,
+        inclusion=round(inclusion, 4),
+        similarity=similarity,
+    )
 
 
 def _is_twin(child: Profile, target: Profile) -> bool:
-    return (child.integers and child.unique and target.unique and not child.dense
-            and child.counts.keys() == target.counts.keys())
+    return (
+        child.integers
+        and child.unique
+        and target.unique
+        and not child.dense
+        and child.counts.keys() == target.counts.keys()
+    )
 
 
 def _is_reverse(link: Link, links: Mapping[tuple[str, str], Link], profiles: Profiles) -> bool:
@@ -229,8 +287,10 @@ def _is_copy(link: Link, links: Mapping[tuple[str, str], Link], primary: Mapping
     """Whether the column repeats an attribute of a parent that the row already refers to by its key."""
     if link.parent_column == primary.get(link.parent) or link.child == link.parent:
         return False
-    return any(other.child == link.child and other.parent == link.parent
-               and other.parent_column == primary.get(link.parent) for other in links.values())
+    return any(
+        other.child == link.child and other.parent == link.parent and other.parent_column == primary.get(link.parent)
+        for other in links.values()
+    )
 
 
 def _role_links(links: Mapping[tuple[str, str], Link], profiles: Profiles) -> list[Link]:
@@ -239,12 +299,27 @@ def _role_links(links: Mapping[tuple[str, str], Link], profiles: Profiles) -> li
     for link in links.values():
         target = profiles[link.parent, link.parent_column]
         for (table, column), child in profiles.items():
-            if (table == link.child and link.child != link.parent and (table, column) not in links
-                    and not child.numeric and not target.numeric and child.longest <= 12
-                    and 2 <= len(child.counts) < 10 and len(target.counts) >= 50
-                    and child.counts.keys() <= target.counts.keys()):
-                found.append(Link(child=table, column=column, parent=link.parent, parent_column=link.parent_column,
-                                  inclusion=1.0, similarity=0.0))
+            if (
+                table == link.child
+                and link.child != link.parent
+                and (table, column) not in links
+                and not child.numeric
+                and not target.numeric
+                and child.longest <= 12
+                and 2 <= len(child.counts) < 10
+                and len(target.counts) >= 50
+                and child.counts.keys() <= target.counts.keys()
+            ):
+                found.append(
+                    Link(
+                        child=table,
+                        column=column,
+                        parent=link.parent,
+                        parent_column=link.parent_column,
+                        inclusion=1.0,
+                        similarity=0.0,
+                    )
+                )
     return list({(link.child, link.column): link for link in found}.values())
 
 

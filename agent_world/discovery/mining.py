@@ -19,7 +19,8 @@ from agent_world.discovery.relevance import Evidence
 from agent_world.discovery.richness import richness
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.selection import most_linked
-from agent_world.discovery.structure import MAX_ROWS, assemble, build
+from agent_world.discovery.snapshot import assemble
+from agent_world.discovery.structure import MAX_ROWS, build
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
 from agent_world.discovery.words import expanded
@@ -81,8 +82,15 @@ def is_convincing(evidence: Evidence) -> bool:
 
 def rule() -> dict[str, Any]:
     """The thresholds that decide, for the record."""
-    return {"min_score": MIN_SCORE, "min_anchors": MIN_ANCHORS, "few_anchors_score": FEW_ANCHORS_SCORE,
-            "min_answer": MIN_ANSWER, "min_strong": MIN_STRONG, "high_coverage": HIGH_COVERAGE, "min_tables": MIN_TABLES}
+    return {
+        "min_score": MIN_SCORE,
+        "min_anchors": MIN_ANCHORS,
+        "few_anchors_score": FEW_ANCHORS_SCORE,
+        "min_answer": MIN_ANSWER,
+        "min_strong": MIN_STRONG,
+        "high_coverage": HIGH_COVERAGE,
+        "min_tables": MIN_TABLES,
+    }
 
 
 def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[list[RawTable], Keys]:
@@ -96,8 +104,10 @@ def choose_tables(theme: Theme, candidate: Evidence, corpus: Corpus) -> tuple[li
     chosen = most_linked(tables, keys, relevance=_table_relevance(theme, tables))
     names = {table.name for table in chosen}
     chosen = [_without_dangling(table, keys, names) for table in chosen]
-    keys = Keys(primary={name: key for name, key in keys.primary.items() if name in names},
-                links=tuple(link for link in keys.links if link.child in names and link.parent in names))
+    keys = Keys(
+        primary={name: key for name, key in keys.primary.items() if name in names},
+        links=tuple(link for link in keys.links if link.child in names and link.parent in names),
+    )
     if len(chosen) < _WIDE_BELOW:
         for table in chosen:
             parts, keys = split_wide(table, keys)
@@ -112,17 +122,24 @@ def _without_dangling(table: RawTable, keys: Keys, names: Collection[str]) -> Ra
     """The table without numbers that refer to rows of tables which are not here."""
     gone = {link.column for link in keys.links if link.child == table.name and link.parent not in names}
     gone -= {keys.primary.get(table.name)}
-    kept = [position for position, column in enumerate(table.header)
-            if column not in gone or not all((row[position] or "0").isdigit() for row in table.rows)]
-    return replace(table, header=tuple(table.header[position] for position in kept),
-                   rows=tuple(tuple(row[position] for position in kept) for row in table.rows))
+    kept = [
+        position
+        for position, column in enumerate(table.header)
+        if column not in gone or not all((row[position] or "0").isdigit() for row in table.rows)
+    ]
+    return replace(
+        table,
+        header=tuple(table.header[position] for position in kept),
+        rows=tuple(tuple(row[position] for position in kept) for row in table.rows),
+    )
 
 
 def join(tables: Sequence[RawTable], keys: Keys, parent: RawTable, link: Link) -> tuple[list[RawTable], Keys]:
     """The tables with one more that a column of theirs refers to."""
     name = parent.name if parent.name not in {table.name for table in tables} else f"{parent.name} reference"
     return [*tables, replace(parent, name=name, declared_key=(), declared_links=())], Keys(
-        primary={**keys.primary, name: link.parent_column}, links=(*keys.links, replace(link, parent=name)))
+        primary={**keys.primary, name: link.parent_column}, links=(*keys.links, replace(link, parent=name))
+    )
 
 
 def _table_relevance(theme: Theme, tables: Sequence[RawTable]) -> dict[str, float]:
@@ -132,8 +149,9 @@ def _table_relevance(theme: Theme, tables: Sequence[RawTable]) -> dict[str, floa
     for table in tables:
         name = set(stems(" ".join((table.name, *expanded(table.name)))))
         columns = set(stems(" ".join(" ".join(expanded(column)) for column in table.header)))
-        found[table.name] = (2.0 * len(name & spoken) / (len(name) or 1)
-                             + 1.0 * len(columns & spoken) / (len(columns) or 1))
+        found[table.name] = 2.0 * len(name & spoken) / (len(name) or 1) + 1.0 * len(columns & spoken) / (
+            len(columns) or 1
+        )
     return found
 
 
@@ -142,7 +160,9 @@ def _database(theme: Theme, version: VersionId, tables: Sequence[RawTable], keys
     rows = MAX_ROWS
     while True:
         built = build(sample(tables, keys.links, rows), keys.primary, keys.links)
-        database, files = assemble(built, database_id=environment_key(theme), theme=version, richness=richness(built, ()))
+        database, files = assemble(
+            built, database_id=environment_key(theme), theme=version, richness=richness(built, ())
+        )
         if len(files[SQLITE_FILE]) <= MAX_BYTES or rows <= 200:
             return database, files
         rows = rows * 2 // 3

@@ -38,14 +38,29 @@ def split_wide(table: RawTable, keys: Keys, *, limit: int = 3) -> tuple[list[Raw
         positions = [table.header.index(column) for column in (name, *dependents)]
         rows = dict.fromkeys(tuple(row[position] for position in positions) for row in table.rows if row[positions[0]])
         title = _title(name, table.name, [parent.name for parent in parents])
-        parents.append(replace(table, name=title, header=(name, *dependents), rows=tuple(rows), total=len(rows),
-                               declared_key=(), declared_links=()))
+        parents.append(
+            replace(
+                table,
+                name=title,
+                header=(name, *dependents),
+                rows=tuple(rows),
+                total=len(rows),
+                declared_key=(),
+                declared_links=(),
+            )
+        )
         primary[title] = name
-        links.append(Link(child=table.name, column=name, parent=title, parent_column=name, inclusion=1.0, similarity=1.0))
+        links.append(
+            Link(child=table.name, column=name, parent=title, parent_column=name, inclusion=1.0, similarity=1.0)
+        )
         moved.update(dependents)
     kept = [position for position, name in enumerate(table.header) if name not in moved]
-    rest = replace(table, header=tuple(table.header[position] for position in kept), declared_links=(),
-                   rows=tuple(tuple(row[position] for position in kept) for row in table.rows))
+    rest = replace(
+        table,
+        header=tuple(table.header[position] for position in kept),
+        declared_links=(),
+        rows=tuple(tuple(row[position] for position in kept) for row in table.rows),
+    )
     return [rest, *parents], Keys(primary=primary, links=(*keys.links, *links))
 
 
@@ -55,11 +70,20 @@ def _groups(columns: dict[str, list[str | None]], key: str | None, referred: set
     for name, values in columns.items():
         counts = Counter(value for value in values if value is not None)
         repeats = _MIN_REPEATS_NAMED if _NAMING.search(name) else _MIN_REPEATS
-        if (name == key or name in referred or len(counts) < _MIN_THINGS or max(map(len, counts)) > 80
-                or sum(counts.values()) < repeats * len(counts) or not _names_things(name, counts)):
+        if (
+            name == key
+            or name in referred
+            or len(counts) < _MIN_THINGS
+            or max(map(len, counts)) > 80
+            or sum(counts.values()) < repeats * len(counts)
+            or not _names_things(name, counts)
+        ):
             continue
-        dependents = [other for other in columns if other not in {name, key} and other not in referred
-                      and _determines(values, columns[other])]
+        dependents = [
+            other
+            for other in columns
+            if other not in {name, key} and other not in referred and _determines(values, columns[other])
+        ]
         if dependents:
             found.append((name, dependents, len(counts)))
     found.sort(key=lambda item: (-len(item[1]), not _NAMING.search(item[0]), -item[2]))

@@ -18,11 +18,10 @@ from agent_world.discovery.readers import (
     Reading,
     is_readable,
     read_file,
-    records_by_file,
     tables_of_records,
-    union_of_siblings,
 )
 from agent_world.discovery.records import MIN_KEYED_RECORDS, Records
+from agent_world.discovery.siblings import records_by_file, union_of_siblings
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
 from agent_world.identity import sha256
@@ -74,8 +73,9 @@ def read_package(name: str) -> PackageContent:
     try:
         distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError as error:
-        raise BadInputError(f"data package {name}", "it is not installed", "run `make install`, or leave it out of "
-                            "the `data` extra") from error
+        raise BadInputError(
+            f"data package {name}", "it is not installed", "run `make install`, or leave it out of the `data` extra"
+        ) from error
     readme = distribution.metadata.get_payload() or distribution.metadata.get("Description") or ""
     licence = _licence(distribution, readme)
     readings: list[Reading] = []
@@ -90,8 +90,13 @@ def read_package(name: str) -> PackageContent:
         pages.extend(_pages(path, data))
     for folder, documents in folders.items():
         if len(documents) >= MIN_KEYED_RECORDS:
-            source = Source(package=name, version=distribution.version, file=folder, licence=licence,
-                            sha256=sha256("".join(sha256(documents[path]) for path in sorted(documents))))
+            source = Source(
+                package=name,
+                version=distribution.version,
+                file=folder,
+                licence=licence,
+                sha256=sha256("".join(sha256(documents[path]) for path in sorted(documents))),
+            )
             table_name = PurePosixPath(folder).name
             records = records_by_file(documents, name if table_name in {"data", "_data"} else table_name)
             readings.append(Reading(tables=tables_of_records(records, source)))
@@ -99,10 +104,15 @@ def read_package(name: str) -> PackageContent:
     if not tables:
         tables = list(_module_tables(distribution, licence))
     return PackageContent(
-        name=name, version=distribution.version, licence=licence,
-        summary=" ".join([distribution.metadata.get("Summary") or "", distribution.metadata.get("Keywords") or ""]).strip(),
+        name=name,
+        version=distribution.version,
+        licence=licence,
+        summary=" ".join(
+            [distribution.metadata.get("Summary") or "", distribution.metadata.get("Keywords") or ""]
+        ).strip(),
         readme=re.sub(r"```.*?```", " ", readme, flags=re.S),
-        tables=union_of_siblings(tables), pages=tuple(pages),
+        tables=union_of_siblings(tables),
+        pages=tuple(pages),
         faults=tuple(fault for reading in readings for fault in reading.faults),
     )
 
@@ -126,7 +136,11 @@ def _pages(path: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for entry in archive:
-                if entry.isfile() and entry.name.endswith(".html") and not PurePosixPath(entry.name).name.startswith("."):
+                if (
+                    entry.isfile()
+                    and entry.name.endswith(".html")
+                    and not PurePosixPath(entry.name).name.startswith(".")
+                ):
                     yield f"{path}!{entry.name}", archive.extractfile(entry).read()
 
 
@@ -149,8 +163,9 @@ def _licence(distribution: importlib.metadata.Distribution, readme: str) -> str:
 def _module_tables(distribution: importlib.metadata.Distribution, licence: str) -> Iterator[RawTable]:
     """Tables that a package holds as module-level data, or lists by a function without arguments."""
     name = distribution.metadata["Name"]
-    tops = sorted({file.parts[0] for file in distribution.files or [] if len(file.parts) == 2
-                   and file.parts[1] == "__init__.py"})
+    tops = sorted(
+        {file.parts[0] for file in distribution.files or [] if len(file.parts) == 2 and file.parts[1] == "__init__.py"}
+    )
     for top in tops:
         module = importlib.import_module(top)
         for attribute in sorted(vars(module)):
@@ -158,8 +173,13 @@ def _module_tables(distribution: importlib.metadata.Distribution, licence: str) 
             if rows:
                 table_name = attribute.lower() if attribute not in _LISTING_FUNCTIONS else top
                 records: Records = {table_name: rows}
-                source = Source(package=name, version=distribution.version, file=f"{top}.{attribute}",
-                                sha256=sha256(repr(rows)), licence=licence)
+                source = Source(
+                    package=name,
+                    version=distribution.version,
+                    file=f"{top}.{attribute}",
+                    sha256=sha256(repr(rows)),
+                    licence=licence,
+                )
                 yield from tables_of_records(records, source)
 
 

@@ -15,7 +15,7 @@ import sqlite3
 import tarfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from xml.etree import ElementTree
@@ -34,7 +34,6 @@ READABLE = {*_TEXT_SUFFIXES, ".json", ".jsonl", ".parquet", ".db", ".sqlite", ".
 _PACKED = {".gz", ".bz2", ".zip", ".tgz"}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SHORT_ROWS_ARE_STYLE = 0.05
-_MIN_SIBLINGS = 4
 
 csv.field_size_limit(10_000_000)
 
@@ -95,7 +94,7 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
 
     Rows that only lack trailing cells are the style of the file when they are many, and are padded.
     """
-    text = _decode(data)
+    text = decode_text(data)
     comment, lines = _strip_comments(text)
     if not lines:
         return Reading(faults=(_fault(source, "empty", "no rows", data),))
@@ -109,16 +108,32 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
     if width < 2 or len(body) < MIN_RECORDS:
         return Reading(faults=(_fault(source, "not_a_table", f"{width} columns, {len(body)} rows", data),))
     short = sum(len(row) < width for row in body) / len(body) >= _SHORT_ROWS_ARE_STYLE
-    ragged = [(number, row) for number, row in enumerate(body, 2) if len(row) > width or (len(row) < width and not short)]
+    ragged = [
+        (number, row) for number, row in enumerate(body, 2) if len(row) > width or (len(row) < width and not short)
+    ]
     if len(ragged) > 0.2 * len(body):
         return Reading(faults=(_fault(source, "ragged_file", f"most rows do not have {width} cells", data),))
     kept = [row for row in body if len(row) == width or (short and len(row) < width)] if ragged else body
-    rows = tuple((*(value or None for value in row), *(None for _ in range(width - len(row))))
-                 for row in spread(kept, kept_rows(len(kept))))
-    faults = tuple(_fault(source, "ragged_row", f"row {number} has {len(row)} cells, the header has {width}",
-                          delimiter.join(row).encode()) for number, row in ragged)
-    table = RawTable(name=_stem(name), header=header, rows=rows, source=source,
-                     total=len(kept) if total == len(lines) else total - 1)
+    rows = tuple(
+        (*(value or None for value in row), *(None for _ in range(width - len(row))))
+        for row in spread(kept, kept_rows(len(kept)))
+    )
+    faults = tuple(
+        _fault(
+            source,
+            "ragged_row",
+            f"row {number} has {len(row)} cells, the header has {width}",
+            delimiter.join(row).encode(),
+        )
+        for number, row in ragged
+    )
+    table = RawTable(
+        name=file_stem(name),
+        header=header,
+        rows=rows,
+        source=source,
+        total=len(kept) if total == len(lines) else total - 1,
+    )
     return Reading(tables=(table,), faults=faults)
 
 
@@ -127,8 +142,12 @@ def read_sqlite(data: bytes, source: Source) -> Reading:
     connection = sqlite3.connect(":memory:")
     try:
         connection.deserialize(data)
-        names = [row[0] for row in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")]
+        names = [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+            )
+        ]
         tables = [_sqlite_table(connection, name, source) for name in names]
     except sqlite3.DatabaseError as error:
         return Reading(faults=(_fault(source, "broken_sqlite", str(error), data[:4096]),))
@@ -150,11 +169,13 @@ def _sqlite_table(connection: sqlite3.Connection, name: str, source: Source) -> 
     links = connection.execute(f"PRAGMA foreign_key_list({quoted})").fetchall()
     by_constraint = Counter(link[0] for link in links)
     return RawTable(
-        name=name, header=tuple(row[1] for row in info), rows=rows, total=total, source=source,
+        name=name,
+        header=tuple(row[1] for row in info),
+        rows=rows,
+        total=total,
+        source=source,
         declared_key=tuple(row[1] for row in sorted(info, key=lambda row: row[5]) if row[5]),
-        declared_links=tuple(
-            (link[3], link[2], link[4] or "") for link in links if by_constraint[link[0]] == 1
-        ),
+        declared_links=tuple((link[3], link[2], link[4] or "") for link in links if by_constraint[link[0]] == 1),
     )
 
 
@@ -173,15 +194,15 @@ def read_parquet(name: str, data: bytes, source: Source) -> Reading:
         table = table.take([index * total // kept for index in range(kept)])
     columns = [[cell(value) for value in column.to_pylist()] for column in table.columns]
     rows = tuple(zip(*columns, strict=True))
-    raw = RawTable(name=_stem(name), header=tuple(table.column_names), rows=rows, total=total, source=source)
+    raw = RawTable(name=file_stem(name), header=tuple(table.column_names), rows=rows, total=total, source=source)
     return Reading(tables=(raw,) if total >= MIN_RECORDS else ())
 
 
 def read_json(name: str, data: bytes, source: Source) -> Reading:
     """A JSON document, or JSON lines by content whatever the name says; a broken line is quarantined."""
-    text = _decode(data)
+    text = decode_text(data)
     try:
-        return Reading(tables=tables_of_records(records_of_json(json.loads(text), _stem(name)), source))
+        return Reading(tables=tables_of_records(records_of_json(json.loads(text), file_stem(name)), source))
     except json.JSONDecodeError as error:
         whole_error = str(error)
     except RecursionError:
@@ -196,8 +217,7 @@ def read_json(name: str, data: bytes, source: Source) -> Reading:
             faults.append(_fault(source, "broken_json_line", f"line {number}: {error}", line.encode()))
     if len(faults) > len(records):
         return Reading(faults=(_fault(source, "broken_json", whole_error, data[:4096]),))
-    return Reading(
-        tables=tables_of_records(records_of_json(records, _stem(name)), source), faults=tuple(faults))
+    return Reading(tables=tables_of_records(records_of_json(records, file_stem(name)), source), faults=tuple(faults))
 
 
 def read_xml(data: bytes, source: Source) -> Reading:
@@ -252,11 +272,13 @@ def _suffixes(path: str) -> tuple[str, str]:
     return pure.suffix, ""
 
 
-def _stem(path: str) -> str:
+def file_stem(path: str) -> str:
+    """The name of a file without folders and suffixes."""
     return PurePosixPath(path).name.split(".")[0]
 
 
-def _decode(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
+    """Text in whichever of the usual encodings it is."""
     for encoding in ("utf-8-sig", "cp1252", "latin-1"):
         try:
             return data.decode(encoding).replace("\0", "")
@@ -303,51 +325,6 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fault(source: Source, reason: str, detail: str, raw: bytes) -> Quarantined:
-    return Quarantined(stage="corpus", item=f"{source.package}:{source.file}", reason=reason, detail=detail,
-                       raw=raw[:65536])
-
-
-def union_of_siblings(tables: Sequence[RawTable]) -> tuple[RawTable, ...]:
-    """Tables of sibling files that have one shape become one table, told apart by a column with the file's name.
-
-    One shape: the same header, or the same name and mostly the same columns.
-    """
-    merged: list[RawTable] = []
-    families: dict[tuple[str, ...], list[RawTable]] = {}
-    for table in tables:
-        folder = str(PurePosixPath(table.source.file).parent)
-        own = _stem(table.source.file) == table.name
-        families.setdefault((folder, *table.header) if own else (folder, "", table.name), []).append(table)
-    for (folder, *_), members in families.items():
-        files = {member.source.file for member in members}
-        if len(members) < _MIN_SIBLINGS or len(files) < len(members) or not _alike(members):
-            merged.extend(members)
-            continue
-        header = tuple(dict.fromkeys(name for member in members for name in member.header))
-        rows = [(*(row.get(name) for name in header), _stem(member.source.file))
-                for member in members for row in (dict(zip(member.header, cells, strict=True)) for cells in member.rows)]
-        source = replace(members[0].source, file=folder,
-                         sha256=sha256("".join(member.source.sha256 for member in members)))
-        name = PurePosixPath(folder).name if _stem(members[0].source.file) == members[0].name else members[0].name
-        merged.append(RawTable(
-            name=name, header=(*header, "part"), rows=tuple(spread(rows, kept_rows(len(rows)))),
-            total=len(rows), source=source))
-    return tuple(merged)
-
-
-def _alike(members: Sequence[RawTable]) -> bool:
-    every = set().union(*(member.header for member in members))
-    return sum(len(member.header) for member in members) >= 0.7 * len(every) * len(members)
-
-
-def records_by_file(documents: Mapping[str, bytes], name: str) -> Records:
-    """One record a file, for folders that hold one JSON map a thing."""
-    rows = []
-    for path in sorted(documents):
-        try:
-            value = json.loads(_decode(documents[path]))
-        except json.JSONDecodeError:
-            continue
-        if isinstance(value, dict):
-            rows.append(value)
-    return records_of_json(rows, name) if len(rows) >= MIN_RECORDS else {}
+    return Quarantined(
+        stage="corpus", item=f"{source.package}:{source.file}", reason=reason, detail=detail, raw=raw[:65536]
+    )

@@ -29,13 +29,16 @@ class FoundReference:
 
 
 def find_references(
-    tables: Sequence[RawTable], corpus: Corpus, *, taken: Collection[tuple[str, str]] = (),
+    tables: Sequence[RawTable],
+    corpus: Corpus,
+    *,
+    taken: Collection[tuple[str, str]] = (),
     known_files: Collection[tuple[str, str]] = (),
 ) -> list[FoundReference]:
     """Tables from sources new to `tables` that one of their columns refers to, best first.
 
-    `taken` are (table, column) pairs that refer to something already; `known_files` are (package, file) pairs of sources
-    that count as known beside those of `tables`.
+    `taken` are (table, column) pairs that refer to something already; `known_files` are (package, file) pairs that
+    count as known beside the sources of `tables`.
     """
     known = {(table.source.package, table.source.file) for table in tables} | set(known_files)
     best: dict[tuple[int, str], tuple[tuple, FoundReference]] = {}
@@ -71,8 +74,9 @@ def _may_refer(counts: Mapping[str, int]) -> bool:
     return digits < 0.2 * len(counts)
 
 
-def _score(column: str, package: str, counts: Counter[str], reference: Reference, corpus: Corpus
-           ) -> tuple[bool, bool, float, int] | None:
+def _score(
+    column: str, package: str, counts: Counter[str], reference: Reference, corpus: Corpus
+) -> tuple[bool, bool, float, int] | None:
     """(nearly all found, names agree, inclusion, values shared), or None when the values do not show a reference.
 
     Few short codes are found anywhere: without a telling name they need twelve values, or four-letter ones, or a table
@@ -83,7 +87,9 @@ def _score(column: str, package: str, counts: Counter[str], reference: Reference
         return None
     inclusion = sum(counts[value] for value in common) / sum(counts.values())
     document = corpus.document(reference.document_id)
-    similarity = max((name_similarity(column, name, reference.column) for name in document.table_names[:1]), default=0.0)
+    similarity = max(
+        (name_similarity(column, name, reference.column) for name in document.table_names[:1]), default=0.0
+    )
     if inclusion < (_MIN_NAMED_INCLUSION if similarity >= _NAMES_AGREE else _MIN_INCLUSION):
         return None
     length = sum(map(len, common)) / len(common)
@@ -93,8 +99,9 @@ def _score(column: str, package: str, counts: Counter[str], reference: Reference
     return (inclusion >= _MIN_INCLUSION, similarity >= _NAMES_AGREE, round(inclusion, 2), len(common))
 
 
-def _found(table: RawTable, column: str, counts: Counter[str], reference: Reference, parent: RawTable,
-           corpus: Corpus) -> FoundReference:
+def _found(
+    table: RawTable, column: str, counts: Counter[str], reference: Reference, parent: RawTable, corpus: Corpus
+) -> FoundReference:
     position = parent.header.index(reference.column)
     referred = [row for row in parent.rows if row[position] in counts]
     others = [row for row in parent.rows if row[position] not in counts][: max(0, _MAX_REFERRED - len(referred))]
@@ -102,6 +109,15 @@ def _found(table: RawTable, column: str, counts: Counter[str], reference: Refere
     document = corpus.document(reference.document_id)
     common = counts.keys() & reference.cells
     return FoundReference(
-        table=replace(parent, rows=rows), document_id=reference.document_id, package=document.package,
-        link=Link(child=table.name, column=column, parent=parent.name, parent_column=reference.column,
-                  inclusion=round(len(common) / len(counts), 4), similarity=0.0))
+        table=replace(parent, rows=rows),
+        document_id=reference.document_id,
+        package=document.package,
+        link=Link(
+            child=table.name,
+            column=column,
+            parent=parent.name,
+            parent_column=reference.column,
+            inclusion=round(len(common) / len(counts), 4),
+            similarity=0.0,
+        ),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_world.discovery.structure import Built
+from agent_world.discovery.snapshot import Built
 from agent_world.environments.model import Document
 
 

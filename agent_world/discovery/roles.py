@@ -9,7 +9,8 @@ from agent_world.discovery.columns import TypedColumn, Value
 from agent_world.environments.model import Column, ColumnRole
 
 _MONEY = re.compile(
-    r"(^|_)(price|cost|amount|salary|revenue|sales|profit|budget|fee|gross|wage|income|box_office|total)(_|$)")
+    r"(^|_)(price|cost|amount|salary|revenue|sales|profit|budget|fee|gross|wage|income|box_office|total)(_|$)"
+)
 _RATING = re.compile(r"(^|_)(rating|score|meter|stars|metacritic)(_|$)")
 _CODE = re.compile(r"(^|_)(id|code|number|zip|postal|post|isbn|numeric|num|iata|icao|alpha|key|flight)(_\d)?$")
 _NAME = re.compile(r"(^|_)(name|title|label|description|caption)$")

@@ -41,11 +41,11 @@ def most_linked(
         near = {name for name in near if is_ready(name, chosen)}
         if not near:
             break
-        chosen.append(max(near, key=lambda name: (
-            len(_neighbours(name, links) & set(chosen)) + weight(name)[0], name)))
+        chosen.append(max(near, key=lambda name: (len(_neighbours(name, links) & set(chosen)) + weight(name)[0], name)))
     return [table for table in tables if table.name in chosen]
 
 
 def _neighbours(name: str, links: Sequence[Link]) -> set[str]:
-    return {link.parent if link.child == name else link.child for link in links
-            if name in {link.child, link.parent}} - {name}
+    return {
+        link.parent if link.child == name else link.child for link in links if name in {link.child, link.parent}
+    } - {name}

@@ -6,18 +6,17 @@ Works on any tables; nothing here knows a theme or a package.
 from __future__ import annotations
 
 import re
-import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agent_world.discovery.columns import TypedColumn, Value, null_markers, type_column
 from agent_world.discovery.keys import Keys, Link, discover
 from agent_world.discovery.model import RawTable
 from agent_world.discovery.roles import choose_label, role_of
 from agent_world.discovery.sampling import sample
+from agent_world.discovery.snapshot import Built, assemble
 from agent_world.discovery.words import expanded, name_words, phrase, plural, singular, snake
 from agent_world.environments.model import (
-    SQLITE_FILE,
     Column,
     ColumnRole,
     Database,
@@ -31,23 +30,7 @@ MAX_ROWS = 2_000
 
 MAX_COLUMNS = 18
 MAX_TEXT = 400
-_SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL"}
 _RESERVED = {"order", "group", "index", "table", "from", "to", "values", "check", "default", "references", "limit"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
-    """One structured table with its typed values, column by column."""
-
-    table: Table
-    columns: Mapping[str, tuple[Value, ...]]
-
-    def rows(self) -> list[tuple[Value, ...]]:
-        """Rows in key order."""
-        key = [self.columns[name] for name in self.table.primary_key]
-        order = sorted(range(len(key[0])), key=lambda i: tuple(_sortable(values[i]) for values in key)) if key else []
-        columns = [self.columns[column.name] for column in self.table.columns]
-        return [tuple(values[i] for values in columns) for i in order]
 
 
 def structure(
@@ -81,66 +64,6 @@ def build(
     return [_finish(draft, drafts, links, added_in) for draft in drafts.values()]
 
 
-def assemble(
-    built: Sequence[Built],
-    *,
-    database_id: str,
-    theme: VersionId,
-    round: int = 0,
-    documents: Sequence = (),
-    document_files: Mapping[str, bytes] | None = None,
-    richness: Mapping[str, float] | None = None,
-) -> tuple[Database, dict[str, bytes]]:
-    """One database snapshot of structured tables and documents, with its logical digest."""
-    from agent_world.environments.state import logical_digest
-
-    files = {SQLITE_FILE: sqlite_bytes(built), **(document_files or {})}
-    database = Database(
-        database_id=database_id, theme=theme, round=round, tables=tuple(item.table for item in built),
-        documents=tuple(documents), digest=logical_digest(files), richness=richness or {},
-    )
-    return database, files
-
-
-def sqlite_bytes(built: Sequence[Built]) -> bytes:
-    """The SQLite file of structured tables: same content, same bytes (with one SQLite library)."""
-    referred = {(foreign.parent, foreign.parent_column) for item in built for foreign in item.table.foreign_keys
-                if foreign.integrity == 1.0}
-    connection = sqlite3.connect(":memory:")
-    try:
-        for item in built:
-            connection.execute(_create_statement(item.table, referred))
-            marks = ", ".join("?" * len(item.table.columns))
-            connection.executemany(f'INSERT INTO "{item.table.name}" VALUES ({marks})', item.rows())
-        connection.commit()
-        connection.execute("VACUUM")
-        return connection.serialize()
-    finally:
-        connection.close()
-
-
-def _create_statement(table: Table, referred: Collection[tuple[str, str]]) -> str:
-    lines = []
-    for column in table.columns:
-        line = f'"{column.name}" {_SQL_TYPES[column.type]}'
-        if (column.name,) == table.primary_key:
-            line += " PRIMARY KEY"
-        elif (table.name, column.name) in referred:
-            line += " UNIQUE"
-        lines.append(line if column.nullable or "PRIMARY" in line else f"{line} NOT NULL")
-    lines.extend(
-        f'FOREIGN KEY ("{foreign.column}") REFERENCES "{foreign.parent}" ("{foreign.parent_column}")'
-        for foreign in table.foreign_keys
-        if foreign.integrity == 1.0)  # a link that real data breaks is recorded and measured, not enforced
-    return f'CREATE TABLE "{table.name}" ({", ".join(lines)})'
-
-
-def _sortable(value: Value) -> tuple[int, float, str]:
-    if value is None:
-        return (0, 0.0, "")
-    return (2, 0.0, value) if isinstance(value, str) else (1, float(value), "")
-
-
 class _Draft:
     """A table under construction: clean names by original name, typed columns, the key."""
 
@@ -151,8 +74,10 @@ class _Draft:
         referenced = {link.parent_column for link in links if link.parent == raw.name}
         columns = list(zip(*raw.rows, strict=True))
         markers = null_markers(columns)
-        typed = {original: type_column(snake(name_words(original)), values, markers)
-                 for original, values in zip(raw.header, columns, strict=True)}
+        typed = {
+            original: type_column(snake(name_words(original)), values, markers)
+            for original, values in zip(raw.header, columns, strict=True)
+        }
         needed = {*self.references, *referenced, *([key] if key else [])}
         kept = [original for original in raw.header if original in needed or _is_useful(typed[original])]
         self.typed = {original: typed[original] for original in _most_filled(kept, typed, needed)}
@@ -164,8 +89,11 @@ class _Draft:
             words = expanded(original)
             if original == self.key and (words in {("id",), ("key",), ("code",)} or not words):
                 words = (*name_words(self.singular), words[0] if words and words != ("key",) else "id")
-            elif (original in self.references and self.typed[original].type == "integer"
-                    and words[-1] not in {"id", "code", "number", "key"}):
+            elif (
+                original in self.references
+                and self.typed[original].type == "integer"
+                and words[-1] not in {"id", "code", "number", "key"}
+            ):
                 words = (*words, "id")
             if original == self.key and words[-1:] == ("name",) and _are_codes(self.typed[original]):
                 words = (*(words[:-1] or name_words(self.singular)), "code")
@@ -181,8 +109,9 @@ class _Draft:
 def _are_codes(column: TypedColumn) -> bool:
     """Short values without spaces, most of them with a digit: a code, whatever the source calls it."""
     known = [str(value) for value in column.values if value is not None]
-    return (all(len(value) <= 12 and " " not in value for value in known)
-            and sum(any(letter.isdigit() for letter in value) for value in known) > 0.5 * len(known))
+    return all(len(value) <= 12 and " " not in value for value in known) and sum(
+        any(letter.isdigit() for letter in value) for value in known
+    ) > 0.5 * len(known)
 
 
 def _table_names(tables: Sequence[RawTable]) -> dict[str, str]:
@@ -206,6 +135,7 @@ def _is_useful(column: TypedColumn) -> bool:
 
 def _most_filled(kept: list[str], typed: Mapping[str, TypedColumn], needed: set[str]) -> list[str]:
     """At most MAX_COLUMNS columns: the needed ones, then those with the fewest gaps, in the order of the source."""
+
     def gaps(original: str) -> tuple[bool, int, int]:
         values = typed[original].values
         empty = 10 * sum(value is None for value in values) // len(values)
@@ -234,33 +164,71 @@ def _finish(draft: _Draft, drafts: Mapping[str, _Draft], links: Sequence[Link], 
         while key in draft.names.values():
             key = f"{key}_row"
         values[key] = tuple(range(1, rows + 1))
-        columns.append(Column(name=key, type="integer", role="identifier", words=phrase(name_words(key)),
-                              original="position of the row in the source", nullable=False, distinct=rows))
+        columns.append(
+            Column(
+                name=key,
+                type="integer",
+                role="identifier",
+                words=phrase(name_words(key)),
+                original="position of the row in the source",
+                nullable=False,
+                distinct=rows,
+            )
+        )
     for original, typed in draft.typed.items():
         name = draft.names[original]
-        role: ColumnRole = ("identifier" if name == key else "reference" if original in draft.references
-                            else role_of(name, typed))
+        role: ColumnRole = (
+            "identifier" if name == key else "reference" if original in draft.references else role_of(name, typed)
+        )
         known = [value for value in typed.values if value is not None]
         values[name] = typed.values
-        columns.append(Column(
-            name=name, type=typed.type, role=role, words=phrase(name_words(name)), nullable=len(known) < rows,
-            original=f"{original} ({typed.rule})" if typed.rule else original, distinct=len(set(known)),
-            unit=_unit(original, typed)))
+        columns.append(
+            Column(
+                name=name,
+                type=typed.type,
+                role=role,
+                words=phrase(name_words(name)),
+                nullable=len(known) < rows,
+                original=f"{original} ({typed.rule})" if typed.rule else original,
+                distinct=len(set(known)),
+                unit=_unit(original, typed),
+            )
+        )
     label = choose_label(columns, values)
     if label and label not in values:  # a person's name in two columns
         first, last = label.split("|")
         label = "full_name" if "full_name" not in values else "whole_name"
-        values[label] = tuple(" ".join(str(part) for part in pair if part is not None) or None
-                              for pair in zip(values[first], values[last], strict=True))
-        columns.append(Column(name=label, type="text", role="label", words="full name", nullable=None in values[label],
-                              original=f"{first} and {last}", distinct=len(set(values[label]) - {None})))
-    columns = [_with_role(column, "label") if column.name == label and column.name != key else column
-               for column in columns]
+        values[label] = tuple(
+            " ".join(str(part) for part in pair if part is not None) or None
+            for pair in zip(values[first], values[last], strict=True)
+        )
+        columns.append(
+            Column(
+                name=label,
+                type="text",
+                role="label",
+                words="full name",
+                nullable=None in values[label],
+                original=f"{first} and {last}",
+                distinct=len(set(values[label]) - {None}),
+            )
+        )
+    columns = [
+        _with_role(column, "label") if column.name == label and column.name != key else column for column in columns
+    ]
     foreign_keys = tuple(_foreign_key(draft, drafts[link.parent], link) for link in draft.references.values())
     table = Table(
-        name=draft.name, singular=draft.singular, plural=plural(draft.singular), columns=tuple(columns),
-        primary_key=(key,), rows=rows, foreign_keys=foreign_keys, label=label, source=draft.raw.source,
-        added_in=added_in)
+        name=draft.name,
+        singular=draft.singular,
+        plural=plural(draft.singular),
+        columns=tuple(columns),
+        primary_key=(key,),
+        rows=rows,
+        foreign_keys=foreign_keys,
+        label=label,
+        source=draft.raw.source,
+        added_in=added_in,
+    )
     return Built(table=table, columns=values)
 
 
@@ -273,8 +241,12 @@ def _foreign_key(draft: _Draft, parent: _Draft, link: Link) -> ForeignKey:
     theirs = set(parent.typed[link.parent_column].values)
     resolved = sum(value in theirs for value in present)
     return ForeignKey(
-        column=draft.names[link.column], parent=parent.name, parent_column=parent.names[link.parent_column],
-        integrity=round(resolved / len(present), 4) if present else 1.0, origin=link.origin)
+        column=draft.names[link.column],
+        parent=parent.name,
+        parent_column=parent.names[link.parent_column],
+        integrity=round(resolved / len(present), 4) if present else 1.0,
+        origin=link.origin,
+    )
 
 
 def _unit(original: str, typed: TypedColumn) -> str | None:

@@ -47,8 +47,13 @@ class Topic:
 
 def topic_of(theme: Theme) -> Topic:
     """The topic of a theme, under its environment key."""
-    return Topic(key=environment_key(theme), title=theme.title, text=f"{theme.title} {theme.description}",
-                 nouns=theme.nouns, verbs=theme.verbs)
+    return Topic(
+        key=environment_key(theme),
+        title=theme.title,
+        text=f"{theme.title} {theme.description}",
+        nouns=theme.nouns,
+        verbs=theme.verbs,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +131,10 @@ def sizes(themes: int) -> tuple[int, int]:
 
 
 def build_taxonomy(
-    topics: Sequence[Topic], *, background: Background | None = None, annotators: Sequence[Annotator] = ANNOTATORS,
+    topics: Sequence[Topic],
+    *,
+    background: Background | None = None,
+    annotators: Sequence[Annotator] = ANNOTATORS,
     seed: int = 0,
 ) -> Taxonomy:
     """The taxonomy of these topics (distinct keys). The order in which they come does not matter.
@@ -144,39 +152,65 @@ def build_taxonomy(
         return Taxonomy(clusters=(), categories=(), assignment={}, agreement=1.0, passes=())
     keys = [topic.key for topic in topics]
     cluster_count, category_count = sizes(len(topics))
-    matrices = {name: _MATRICES[name](topics, background) for name in sorted({a.features for a in annotators} | {"words"})}
+    matrices = {
+        name: _MATRICES[name](topics, background) for name in sorted({a.features for a in annotators} | {"words"})
+    }
     of_theme = _cut(matrices["words"], cluster_count, "ward")
     members: dict[int, list[int]] = defaultdict(list)
     for position, cluster in enumerate(of_theme):
         members[cluster].append(position)
     passes = tuple(
-        AnnotatorPass(annotator=annotator, groups=dict(zip(
-            map(_cluster_id, members), _cut(_means(matrices[annotator.features], members), category_count,
-                                            annotator.linkage), strict=True)))
-        for annotator in annotators)
+        AnnotatorPass(
+            annotator=annotator,
+            groups=dict(
+                zip(
+                    map(_cluster_id, members),
+                    _cut(_means(matrices[annotator.features], members), category_count, annotator.linkage),
+                    strict=True,
+                )
+            ),
+        )
+        for annotator in annotators
+    )
     partitions = [list(one.groups.values()) for one in passes]
     merged = _merge(partitions, _means(matrices["words"], members), category_count)
     taken: Counter[str] = Counter()
     clusters = tuple(
-        Cluster(cluster_id=_cluster_id(number), label=_label([topics[i] for i in positions], topics, taken),
-                members=tuple(keys[i] for i in positions),
-                representatives=tuple(sorted(rng("representatives", seed, _cluster_id(number)).sample(
-                    [keys[i] for i in positions], min(_REPRESENTATIVES, len(positions))))))
-        for number, positions in members.items())
+        Cluster(
+            cluster_id=_cluster_id(number),
+            label=_label([topics[i] for i in positions], topics, taken),
+            members=tuple(keys[i] for i in positions),
+            representatives=tuple(
+                sorted(
+                    rng("representatives", seed, _cluster_id(number)).sample(
+                        [keys[i] for i in positions], min(_REPRESENTATIVES, len(positions))
+                    )
+                )
+            ),
+        )
+        for number, positions in members.items()
+    )
     by_category: dict[int, list[Cluster]] = defaultdict(list)
     for cluster, category in zip(clusters, merged, strict=True):
         by_category[category].append(cluster)
     named = dict(zip(keys, topics, strict=True))
     taken = Counter()
     categories = tuple(
-        Category(category_id=f"k{number:02d}", clusters=tuple(cluster.cluster_id for cluster in group),
-                 label=_label([named[key] for cluster in group for key in cluster.members], topics, taken))
-        for number, group in by_category.items())
+        Category(
+            category_id=f"k{number:02d}",
+            clusters=tuple(cluster.cluster_id for cluster in group),
+            label=_label([named[key] for cluster in group for key in cluster.members], topics, taken),
+        )
+        for number, group in by_category.items()
+    )
     category_of = {cluster: category.category_id for category in categories for cluster in category.clusters}
     return Taxonomy(
-        clusters=clusters, categories=categories, passes=passes,
+        clusters=clusters,
+        categories=categories,
+        passes=passes,
         agreement=round(_agreement(partitions), 4),
-        assignment={key: category_of[cluster.cluster_id] for cluster in clusters for key in cluster.members})
+        assignment={key: category_of[cluster.cluster_id] for cluster in clusters for key in cluster.members},
+    )
 
 
 def figure(taxonomy: Taxonomy) -> Figure:
@@ -194,8 +228,10 @@ def figure(taxonomy: Taxonomy) -> Figure:
             left += sizes_of[cluster]
     axes.set_yticks(range(len(ordered)), [category.label for category in ordered])
     axes.set_xlabel("themes")
-    axes.set_title(f"{len(ordered)} categories over {len(taxonomy.clusters)} clusters "
-                   f"(annotators agree at {taxonomy.agreement:.2f})")
+    axes.set_title(
+        f"{len(ordered)} categories over {len(taxonomy.clusters)} clusters "
+        f"(annotators agree at {taxonomy.agreement:.2f})"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     return drawing
 
@@ -219,13 +255,16 @@ def _spelling_matrix(topics: Sequence[Topic], background: Background | None) -> 
     import numpy as np
 
     texts = [" ".join([topic.text[: _READ // 4], *topic.nouns]).lower() for topic in topics]
-    runs = _tfidf([[text[i:i + 4] for i in range(max(0, len(text) - 3))] for text in texts], None)
+    runs = _tfidf([[text[i : i + 4] for i in range(max(0, len(text) - 3))] for text in texts], None)
     left, values, _ = np.linalg.svd(runs, full_matrices=False)
     return left[:, :_LATENT] * values[:_LATENT]
 
 
 _MATRICES: Mapping[str, Callable[[Sequence[Topic], Background | None], Any]] = {
-    "words": _word_matrix, "entities": _entity_matrix, "spelling": _spelling_matrix}
+    "words": _word_matrix,
+    "entities": _entity_matrix,
+    "spelling": _spelling_matrix,
+}
 
 
 def _tfidf(token_lists: Sequence[Sequence[str]], background: Background | None) -> np.ndarray:
@@ -304,13 +343,15 @@ def _agreement(partitions: Sequence[Sequence[int]]) -> float:
 
 def _label(members: Sequence[Topic], topics: Sequence[Topic], taken: Counter[str]) -> str:
     """The two words that tell these topics from the others, told apart by a number when they were used before."""
+
     def words(topic: Topic) -> set[str]:
         return {word for word in (*words_of(topic.title), *topic.nouns[:_LABEL_WORDS]) if len(word) > 2}
 
     inside = Counter(word for topic in members for word in words(topic))
     everywhere = Counter(word for topic in topics for word in words(topic))
-    scores = {word: count / len(members) * math.log((1 + len(topics)) / everywhere[word])
-              for word, count in inside.items()}
+    scores = {
+        word: count / len(members) * math.log((1 + len(topics)) / everywhere[word]) for word, count in inside.items()
+    }
     best: list[str] = []
     for word in sorted(scores, key=lambda word: (-scores[word], word)):
         if stem(word) not in map(stem, best):

@@ -29,17 +29,56 @@ STOP_WORDS = frozenset(
     "package python module library install pip import dataset datasets".split()
 )
 _COMPOUNDS = {
-    ("time", "zone"): "timezone", ("zip", "code"): "zipcode", ("post", "code"): "zipcode", ("postal", "code"): "zipcode",
-    ("play", "list"): "playlist", ("base", "ball"): "baseball", ("box", "office"): "boxoffice", ("song", "list"): "playlist",
+    ("time", "zone"): "timezone",
+    ("zip", "code"): "zipcode",
+    ("post", "code"): "zipcode",
+    ("postal", "code"): "zipcode",
+    ("play", "list"): "playlist",
+    ("base", "ball"): "baseball",
+    ("box", "office"): "boxoffice",
+    ("song", "list"): "playlist",
 }
 _PARTS = {"".join(pair): pair for pair in _COMPOUNDS}
-_SAME = {"postcode": "zipcode", "zip": "zipcode", "film": "movie", "song": "track", "tz": "timezone", "illness": "disease",
-         "timezones": "timezone", "aeroplane": "plane", "aircraft": "plane"}
+_SAME = {
+    "postcode": "zipcode",
+    "zip": "zipcode",
+    "film": "movie",
+    "song": "track",
+    "tz": "timezone",
+    "illness": "disease",
+    "timezones": "timezone",
+    "aeroplane": "plane",
+    "aircraft": "plane",
+}
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_ENDINGS = (("ization", "iz"), ("isation", "iz"), ("ational", "at"), ("ation", "at"), ("ments", ""), ("ment", ""),
-            ("nesses", ""), ("ness", ""), ("ingly", ""), ("ings", ""), ("ing", ""), ("edly", ""), ("ed", ""),
-            ("ical", "ic"), ("ally", "al"), ("ly", ""), ("ers", "er"), ("ises", "iz"), ("izes", "iz"), ("ise", "iz"),
-            ("ize", "iz"), ("ences", "ens"), ("ence", "ens"), ("enses", "ens"), ("ense", "ens"), ("ies", "y"))
+_ENDINGS = (
+    ("ization", "iz"),
+    ("isation", "iz"),
+    ("ational", "at"),
+    ("ation", "at"),
+    ("ments", ""),
+    ("ment", ""),
+    ("nesses", ""),
+    ("ness", ""),
+    ("ingly", ""),
+    ("ings", ""),
+    ("ing", ""),
+    ("edly", ""),
+    ("ed", ""),
+    ("ical", "ic"),
+    ("ally", "al"),
+    ("ly", ""),
+    ("ers", "er"),
+    ("ises", "iz"),
+    ("izes", "iz"),
+    ("ise", "iz"),
+    ("ize", "iz"),
+    ("ences", "ens"),
+    ("ence", "ens"),
+    ("enses", "ens"),
+    ("ense", "ens"),
+    ("ies", "y"),
+)
 
 
 def plain_text(markup: str) -> str:

@@ -15,9 +15,20 @@ from agent_world.discovery.themes.vocabulary import of_tools
 from agent_world.errors import BadInputError
 
 _MAX_TOOLS = 64
-_TYPES = {"string": "string", "integer": "integer", "long": "integer", "float": "number", "double": "number",
-          "boolean": "boolean", "list": "array", "map": "object", "structure": "object", "timestamp": "string",
-          "blob": "string", "character": "string"}
+_TYPES = {
+    "string": "string",
+    "integer": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "boolean": "boolean",
+    "list": "array",
+    "map": "object",
+    "structure": "object",
+    "timestamp": "string",
+    "blob": "string",
+    "character": "string",
+}
 
 
 class BotocoreConnector:
@@ -32,8 +43,12 @@ class BotocoreConnector:
             models = sorted(service.glob("*/service-2.json*"))
             if models:
                 data = models[-1].read_bytes()
-                yield ThemeDocument(source="M2", origin=f"botocore:{service.name}", licence="Apache-2.0",
-                                    data=gzip.decompress(data) if models[-1].suffix == ".gz" else data)
+                yield ThemeDocument(
+                    source="M2",
+                    origin=f"botocore:{service.name}",
+                    licence="Apache-2.0",
+                    data=gzip.decompress(data) if models[-1].suffix == ".gz" else data,
+                )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """The theme of a service: title, first sentences, operations with their top-level parameters."""
@@ -42,12 +57,18 @@ class BotocoreConnector:
             metadata, operations, shapes = model["metadata"], model["operations"], model["shapes"]
             title = metadata["serviceFullName"]
         except (ValueError, KeyError, TypeError) as error:
-            raise UnusableDocumentError(document.origin, "broken_document", f"not a service model: {error!r}") from error
+            raise UnusableDocumentError(
+                document.origin, "broken_document", f"not a service model: {error!r}"
+            ) from error
         nouns, verbs = of_tools({"name": name} for name in sorted(operations))
         return Draft(
-            document=document, title=title, nouns=nouns, verbs=verbs,
+            document=document,
+            title=title,
+            nouns=nouns,
+            verbs=verbs,
             description=plain_text(model.get("documentation") or "")[:2000] or title,
-            raw_tools=tuple(_tool(operations[name], shapes) for name in sorted(operations)[:_MAX_TOOLS]))
+            raw_tools=tuple(_tool(operations[name], shapes) for name in sorted(operations)[:_MAX_TOOLS]),
+        )
 
 
 def _installed_folder() -> Path:
@@ -63,8 +84,11 @@ def _tool(operation: Mapping[str, Any], shapes: Mapping[str, Any]) -> dict[str, 
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if shape.get("required"):
         schema["required"] = list(shape["required"])
-    return {"name": operation.get("name"), "description": plain_text(operation.get("documentation") or "")[:400],
-            "input_schema": schema}
+    return {
+        "name": operation.get("name"),
+        "description": plain_text(operation.get("documentation") or "")[:400],
+        "input_schema": schema,
+    }
 
 
 def _property(member: Mapping[str, Any], shapes: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,22 @@ from agent_world.identity import canonical_json, sha256
 MAX_NAME = 64
 _MAX_EXPANSION = 6
 _JSON_TYPES = {
-    "dict": "object", "map": "object", "hashmap": "object", "tuple": "array", "list": "array", "set": "array",
-    "arraylist": "array", "float": "number", "double": "number", "long": "integer", "int": "integer", "char": "string",
-    "str": "string", "bool": "boolean", "any": None, "none": "null",
+    "dict": "object",
+    "map": "object",
+    "hashmap": "object",
+    "tuple": "array",
+    "list": "array",
+    "set": "array",
+    "arraylist": "array",
+    "float": "number",
+    "double": "number",
+    "long": "integer",
+    "int": "integer",
+    "char": "string",
+    "str": "string",
+    "bool": "boolean",
+    "any": None,
+    "none": "null",
 }
 
 
@@ -51,7 +64,9 @@ def check_tools(raw_tools: Sequence[Any], origin: str) -> CheckedTools:
             faults.append(_quarantined(item, "duplicate_tool", "the same definition is listed twice", raw))
             continue
         if tool["name"] in names:
-            faults.append(_quarantined(item, "name_collision", "two different tools share this name; both are kept", raw))
+            faults.append(
+                _quarantined(item, "name_collision", "two different tools share this name; both are kept", raw)
+            )
             tool["original_name"] = raw["name"]
             tool["name"] = _free_name(tool["name"], names)
         names[tool["name"]] = body

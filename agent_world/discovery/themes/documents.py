@@ -93,14 +93,23 @@ def theme_of(draft: Draft) -> ThemeReading:
         fault = _fault(document, "no_tools", "none of its tools is usable")
         return ThemeReading(theme=None, faults=(*checked.faults, fault))
     theme = Theme(
-        theme_id=document.origin, source=document.source, origin=document.origin, title=draft.title,
-        description=draft.description, tools=checked.tools, nouns=draft.nouns, verbs=draft.verbs,
-        licence=document.licence, sha256=sha256(document.data))
+        theme_id=document.origin,
+        source=document.source,
+        origin=document.origin,
+        title=draft.title,
+        description=draft.description,
+        tools=checked.tools,
+        nouns=draft.nouns,
+        verbs=draft.verbs,
+        licence=document.licence,
+        sha256=sha256(document.data),
+    )
     return ThemeReading(theme=theme, faults=checked.faults)
 
 
-def theme_text(title: str, description: str, nouns: Sequence[str], verbs: Sequence[str],
-               tools: Sequence[Mapping[str, Any]]) -> str:
+def theme_text(
+    title: str, description: str, nouns: Sequence[str], verbs: Sequence[str], tools: Sequence[Mapping[str, Any]]
+) -> str:
     """All words of a theme in one text."""
     parts = [title, description, *[" ".join(nouns)] * _NOUN_WEIGHT, " ".join(verbs)]
     for tool in tools:

@@ -30,8 +30,9 @@ class FunctionDocConnector:
             raise BadInputError(str(self._path), "there is no function documentation here", "give a file or a folder")
         paths = [self._path] if self._path.is_file() else sorted(self._path.rglob("*.json*"))
         for path in paths:
-            yield ThemeDocument(source="M2", origin=f"function_docs:{path.stem}", data=path.read_bytes(),
-                                licence=self._licence)
+            yield ThemeDocument(
+                source="M2", origin=f"function_docs:{path.stem}", data=path.read_bytes(), licence=self._licence
+            )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """The functions of a file. A broken line becomes a nameless tool, which the checks set aside."""
@@ -42,8 +43,9 @@ class FunctionDocConnector:
         named = [tool for tool in tools if isinstance(tool.get("name"), str)]
         nouns, verbs = of_tools(named)
         description = " ".join(str(tool.get("description") or "") for tool in named)[:2000]
-        return Draft(document=document, title=title, description=description or title, raw_tools=tools, nouns=nouns,
-                     verbs=verbs)
+        return Draft(
+            document=document, title=title, description=description or title, raw_tools=tools, nouns=nouns, verbs=verbs
+        )
 
 
 def _items(document: ThemeDocument) -> Iterator[Any]:
@@ -66,8 +68,9 @@ def _items(document: ThemeDocument) -> Iterator[Any]:
 def _functions(items: Iterator[Any]) -> Iterator[Mapping[str, Any]]:
     """The documentation objects, also where a line wraps them (`function`, `functions`, OpenAI's `tools`)."""
     for item in items:
-        inner = next((item[key] for key in ("function", "functions", "tools") if isinstance(item, Mapping) and key in item),
-                     None)
+        inner = next(
+            (item[key] for key in ("function", "functions", "tools") if isinstance(item, Mapping) and key in item), None
+        )
         if isinstance(inner, list):
             yield from _functions(iter(inner))
         elif isinstance(inner, Mapping):

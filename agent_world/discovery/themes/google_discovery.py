@@ -30,8 +30,9 @@ class GoogleDiscoveryConnector:
                 versions.setdefault(path.name.split(".")[0], []).append(path)
         for name, paths in versions.items():
             largest = max(paths, key=lambda path: (path.stat().st_size, path.name))
-            yield ThemeDocument(source="M2", origin=f"google_discovery:{name}", licence="Apache-2.0",
-                                data=largest.read_bytes())
+            yield ThemeDocument(
+                source="M2", origin=f"google_discovery:{name}", licence="Apache-2.0", data=largest.read_bytes()
+            )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """The theme of an API: title, description, methods with their parameters, resources and fields as nouns."""
@@ -41,12 +42,18 @@ class GoogleDiscoveryConnector:
             methods = sorted(_methods(model), key=lambda method: method["id"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnusableDocumentError(
-                document.origin, "broken_document", f"not a discovery document: {error!r}") from error
+                document.origin, "broken_document", f"not a discovery document: {error!r}"
+            ) from error
         description = plain_text(model.get("description") or "") or title
         nouns, verbs = of_tools({"name": _reversed_id(method["id"])} for method in methods)
         return Draft(
-            document=document, title=title, description=description[:2000], nouns=nouns or of_prose(description)[0],
-            verbs=verbs, raw_tools=tuple(_tool(method, model) for method in methods[:_MAX_TOOLS]))
+            document=document,
+            title=title,
+            description=description[:2000],
+            nouns=nouns or of_prose(description)[0],
+            verbs=verbs,
+            raw_tools=tuple(_tool(method, model) for method in methods[:_MAX_TOOLS]),
+        )
 
 
 def _installed_folder() -> Path:

@@ -61,14 +61,22 @@ class McpConnector:
     def documents(self) -> Iterator[ThemeDocument]:
         """One document a server: its configuration and its raw answers. A server that fails gives an error document."""
         for server in installed_servers(self._folder):
-            told: dict[str, Any] = {"name": server.name, "version": server.version, "summary": server.summary,
-                                    "arguments": list(server.arguments)}
+            told: dict[str, Any] = {
+                "name": server.name,
+                "version": server.version,
+                "summary": server.summary,
+                "arguments": list(server.arguments),
+            }
             try:
                 told.update(introspect(server, timeout_s=self._timeout_s))
             except McpError as error:
                 told["error"] = str(error)
-            yield ThemeDocument(source="M1", origin=f"mcp_stdio:{server.name}", licence=server.licence,
-                                data=canonical_json(told).encode())
+            yield ThemeDocument(
+                source="M1",
+                origin=f"mcp_stdio:{server.name}",
+                licence=server.licence,
+                data=canonical_json(told).encode(),
+            )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """The server's own words: summary, instructions and tools."""
@@ -76,11 +84,19 @@ class McpConnector:
         if "error" in told:
             raise UnusableDocumentError(document.origin, "no_answer", told["error"])
         tools = tuple(told["tools"])
-        nouns, verbs = of_tools(tool for tool in tools if isinstance(tool, Mapping) and isinstance(tool.get("name"), str))
+        nouns, verbs = of_tools(
+            tool for tool in tools if isinstance(tool, Mapping) and isinstance(tool.get("name"), str)
+        )
         description = plain_text(f"{told['summary']}. {told.get('instructions') or ''}")[:2000]
         title = told["name"].rpartition("/")[2].replace("-", " ").replace("mcp", "").replace("server", "").strip()
-        return Draft(document=document, title=title.capitalize(), description=description, raw_tools=tools, nouns=nouns,
-                     verbs=verbs)
+        return Draft(
+            document=document,
+            title=title.capitalize(),
+            description=description,
+            raw_tools=tools,
+            nouns=nouns,
+            verbs=verbs,
+        )
 
 
 def installed_servers(folder: Path) -> list[McpServer]:
@@ -99,9 +115,14 @@ def introspect(server: McpServer, *, timeout_s: float = 30.0) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as workdir:
         arguments = [argument.replace("{workdir}", workdir) for argument in server.arguments]
         with _Connection(server.name, [*server.command, *arguments], workdir, timeout_s) as connection:
-            hello = connection.ask("initialize", {
-                "protocolVersion": PROTOCOL_VERSION, "capabilities": {},
-                "clientInfo": {"name": "agent-world", "version": "1"}})
+            hello = connection.ask(
+                "initialize",
+                {
+                    "protocolVersion": PROTOCOL_VERSION,
+                    "capabilities": {},
+                    "clientInfo": {"name": "agent-world", "version": "1"},
+                },
+            )
             connection.tell("notifications/initialized")
             tools: list[Any] = []
             cursor = None
@@ -126,8 +147,14 @@ class _Connection:
         self._buffer = b""
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": workdir, "LANG": "C.UTF-8", "TZ": "UTC"}
         try:
-            self._process = subprocess.Popen(command, cwd=workdir, env=environment, stdin=subprocess.PIPE,
-                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self._process = subprocess.Popen(
+                command,
+                cwd=workdir,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         except OSError as error:
             raise McpError(name, f"does not start: {error}") from error
         self._selector = selectors.DefaultSelector()
@@ -205,13 +232,19 @@ class _Connection:
 def _python_server(binaries: Path) -> McpServer:
     name = binaries.parent.name
     metadata: dict[str, str] = {}
-    for path in sorted(binaries.parent.glob(f"lib/python*/site-packages/{name.replace('-', '_')}-*.dist-info/METADATA")):
+    for path in sorted(
+        binaries.parent.glob(f"lib/python*/site-packages/{name.replace('-', '_')}-*.dist-info/METADATA")
+    ):
         for line in path.read_text(encoding="utf-8").split("\n\n", 1)[0].splitlines():
             key, _, value = line.partition(": ")
             metadata.setdefault(key, value)
     return McpServer(
-        name=name, version=metadata.get("Version", ""), command=(str((binaries / name).absolute()),),
-        summary=metadata.get("Summary", name), licence=metadata.get("License-Expression") or metadata.get("License", "not stated"))
+        name=name,
+        version=metadata.get("Version", ""),
+        command=(str((binaries / name).absolute()),),
+        summary=metadata.get("Summary", name),
+        licence=metadata.get("License-Expression") or metadata.get("License", "not stated"),
+    )
 
 
 def _node_server(package: Path) -> McpServer:
@@ -220,6 +253,10 @@ def _node_server(package: Path) -> McpServer:
     script = script if isinstance(script, str) else next(iter(script.values()), "dist/index.js")
     wants_folder = "filesystem" in package.name
     return McpServer(
-        name=f"@{package.parent.name.lstrip('@')}/{package.name}", version=manifest.get("version", ""),
-        command=("node", str((package / script).absolute())), summary=manifest.get("description") or package.name,
-        licence=str(manifest.get("license", "not stated")), arguments=("{workdir}",) if wants_folder else ())
+        name=f"@{package.parent.name.lstrip('@')}/{package.name}",
+        version=manifest.get("version", ""),
+        command=("node", str((package / script).absolute())),
+        summary=manifest.get("description") or package.name,
+        licence=str(manifest.get("license", "not stated")),
+        arguments=("{workdir}",) if wants_folder else (),
+    )

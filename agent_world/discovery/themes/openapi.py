@@ -46,8 +46,9 @@ class OpenApiConnector:
                         if entry.isfile() and self._wanted(entry.name) and entry.size <= _MAX_BYTES:
                             yield _short(entry.name), archive.extractfile(entry).read()
             except (tarfile.TarError, EOFError, OSError) as error:
-                raise BadInputError(str(self._path), f"the archive is broken: {error}", "delete it and run "
-                                    "`make install`") from error
+                raise BadInputError(
+                    str(self._path), f"the archive is broken: {error}", "delete it and run `make install`"
+                ) from error
             return
         paths = [self._path] if self._path.is_file() else sorted(self._path.rglob("*"))
         for path in paths:
@@ -63,8 +64,13 @@ class OpenApiConnector:
         try:
             model = _load(document)
             info, paths = model["info"], model["paths"]
-            operations = [(path, method, item[method]) for path, item in sorted(paths.items())
-                          if isinstance(item, Mapping) for method in _METHODS if isinstance(item.get(method), Mapping)]
+            operations = [
+                (path, method, item[method])
+                for path, item in sorted(paths.items())
+                if isinstance(item, Mapping)
+                for method in _METHODS
+                if isinstance(item.get(method), Mapping)
+            ]
             title = str(info["title"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnusableDocumentError(document.origin, "broken_document", f"not OpenAPI 3: {error!r}") from error
@@ -72,8 +78,14 @@ class OpenApiConnector:
         description = plain_text(str(info.get("description") or ""))[:2000]
         summaries = " ".join(str(operation.get("summary") or "") for _, _, operation in operations[:_MAX_TOOLS])
         nouns, verbs = of_tools({"name": tool["name"].replace("_", " ")} for tool in raw)
-        return Draft(document=document, title=title, description=description or plain_text(summaries)[:2000] or title,
-                     raw_tools=tuple(raw), nouns=nouns or of_prose(description)[0], verbs=verbs)
+        return Draft(
+            document=document,
+            title=title,
+            description=description or plain_text(summaries)[:2000] or title,
+            raw_tools=tuple(raw),
+            nouns=nouns or of_prose(description)[0],
+            verbs=verbs,
+        )
 
 
 def _short(name: str) -> str:
@@ -108,8 +120,11 @@ def _tool(path: str, method: str, operation: Mapping[str, Any], model: Mapping[s
             properties.setdefault(str(field), _property(_resolved(schema, model), {}))
     text = plain_text(f"{operation.get('summary') or ''}. {operation.get('description') or ''}").strip(". ")
     schema = {"type": "object", "properties": properties}
-    return {"name": str(name), "description": text[:400],
-            "input_schema": {**schema, "required": required} if required else schema}
+    return {
+        "name": str(name),
+        "description": text[:400],
+        "input_schema": {**schema, "required": required} if required else schema,
+    }
 
 
 def _property(schema: Mapping[str, Any], parameter: Mapping[str, Any]) -> dict[str, Any]:

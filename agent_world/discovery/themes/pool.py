@@ -52,8 +52,13 @@ def drafts_of(connectors: Sequence[Connector]) -> Iterator[Draft | Quarantined]:
             try:
                 yield connector.parse(document)
             except UnusableDocumentError as error:
-                yield Quarantined(stage="themes", item=error.origin, reason=error.reason, detail=error.detail,
-                                  raw=document.data[:65536])
+                yield Quarantined(
+                    stage="themes",
+                    item=error.origin,
+                    reason=error.reason,
+                    detail=error.detail,
+                    raw=document.data[:65536],
+                )
 
 
 def default_pool() -> list[Draft]:

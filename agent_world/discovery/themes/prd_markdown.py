@@ -31,13 +31,15 @@ class PrdConnector:
             BadInputError: the path does not exist.
         """
         if not self._path.exists():
-            raise BadInputError(str(self._path), "there are no requirement documents here", "give a Markdown file or a "
-                                "folder of them")
+            raise BadInputError(
+                str(self._path), "there are no requirement documents here", "give a Markdown file or a folder of them"
+            )
         paths = [self._path] if self._path.is_file() else sorted(self._path.rglob("*.md"))
         for path in paths:
             name = path.relative_to(self._path).as_posix() if path != self._path else path.name
-            yield ThemeDocument(source="M3", origin=f"prd:{name.removesuffix('.md')}", data=path.read_bytes(),
-                                licence=self._licence)
+            yield ThemeDocument(
+                source="M3", origin=f"prd:{name.removesuffix('.md')}", data=path.read_bytes(), licence=self._licence
+            )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """Title, background and the words of the whole document; a PRD has no tool definitions."""
@@ -48,11 +50,14 @@ class PrdConnector:
         headings = _HEADING.findall(text)
         prose = plain_text(_LINK.sub(r"\1", _HEADING.sub(r"\2.", text)).replace("**", ""))
         if not headings or len(prose.split()) < _MIN_WORDS:
-            raise UnusableDocumentError(document.origin, "not_a_prd", f"{len(headings)} headings, {len(prose.split())} words")
+            raise UnusableDocumentError(
+                document.origin, "not_a_prd", f"{len(headings)} headings, {len(prose.split())} words"
+            )
         data = " ".join(body for title, body in _sections(text) if _DATA.search(title))
         nouns, verbs = of_prose(prose, emphasis=f"{headings[0][1]} {data}")
-        return Draft(document=document, title=headings[0][1], description=prose[:8000], raw_tools=(), nouns=nouns,
-                     verbs=verbs)
+        return Draft(
+            document=document, title=headings[0][1], description=prose[:8000], raw_tools=(), nouns=nouns, verbs=verbs
+        )
 
 
 def _sections(text: str) -> list[tuple[str, str]]:

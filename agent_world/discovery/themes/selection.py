@@ -74,8 +74,10 @@ def select_themes(drafts: Sequence[Draft], count: int, seed: int, outlook: dict[
 
 
 def _spread(drafts: Iterable[Draft], outlook: dict[str, Outlook], limit: int) -> Iterator[Draft]:
-    promising = sorted((draft for draft in drafts if draft.document.origin in outlook),
-                       key=lambda draft: (-outlook[draft.document.origin].score, draft.document.origin))
+    promising = sorted(
+        (draft for draft in drafts if draft.document.origin in outlook),
+        key=lambda draft: (-outlook[draft.document.origin].score, draft.document.origin),
+    )
     data: Counter[int] = Counter()
     publishers: Counter[str] = Counter()
     found = 0
@@ -101,7 +103,8 @@ def outlook_of(drafts: Sequence[Draft], corpus: Corpus) -> dict[str, Outlook]:
         evidence = next((item for item in find_data_for(draft.title, draft.text, corpus) if is_convincing(item)), None)
         if evidence:
             found[draft.document.origin] = Outlook(
-                round(evidence.score, 6), evidence.document.document_id, evidence.document.package)
+                round(evidence.score, 6), evidence.document.document_id, evidence.document.package
+            )
     unfinished = cache.with_suffix(".part")
     unfinished.write_text(json.dumps(found), encoding="utf-8")
     unfinished.replace(cache)
@@ -128,8 +131,9 @@ def without_near_duplicates(drafts: Sequence[Draft]) -> tuple[list[Draft], list[
     duplicates = []
     for draft in drafts:
         words = frozenset(stems(draft.text))
-        twin = next((other for other, theirs in kept
-                     if len(words & theirs) >= _SAME_WORDS * max(1, len(words | theirs))), None)
+        twin = next(
+            (other for other, theirs in kept if len(words & theirs) >= _SAME_WORDS * max(1, len(words | theirs))), None
+        )
         if twin:
             duplicates.append(_duplicate(draft, twin.document.origin, "the same words"))
         else:
@@ -138,5 +142,10 @@ def without_near_duplicates(drafts: Sequence[Draft]) -> tuple[list[Draft], list[
 
 
 def _duplicate(draft: Draft, other: str, why: str) -> Quarantined:
-    return Quarantined(stage="themes", item=draft.document.origin, reason="duplicate_theme",
-                       detail=f"{why} as {other}", raw=draft.document.data[:65536])
+    return Quarantined(
+        stage="themes",
+        item=draft.document.origin,
+        reason="duplicate_theme",
+        detail=f"{why} as {other}",
+        raw=draft.document.data[:65536],
+    )

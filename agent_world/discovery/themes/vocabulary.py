@@ -12,10 +12,12 @@ from agent_world.discovery.words import singular
 
 _CRUD = frozenset(
     "create get list update delete describe put read write add remove set fetch find search insert patch query "
-    "modify edit batch retrieve lookup show view save load check is has count new".split())
+    "modify edit batch retrieve lookup show view save load check is has count new".split()
+)
 _WISH = re.compile(
-    r"\b(?:want to|wants to|needs? to|can|must|may|able to|should|let me|lets \w+|to)\s+(?:then |also |quickly )?([a-z]{3,14})\b",
-    re.I)
+    r"\b(?:wants? to|needs? to|can|must|may|able to|should|let me|lets \w+|to)\s+(?:then |also )?([a-z]{3,14})\b",
+    re.I,
+)
 _WORD = re.compile(r"[a-z]{3,}")
 _MAX = 24
 
@@ -30,8 +32,11 @@ def of_tools(tools: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple
             if words[0] not in _CRUD and words[0].isalpha():
                 verbs[words[0]] += 1
             words = words[1:]
-        nouns.update(singular(word) for word in words
-                     if word.isalpha() and len(word) > 2 and word not in STOP_WORDS and word not in _CRUD)
+        nouns.update(
+            singular(word)
+            for word in words
+            if word.isalpha() and len(word) > 2 and word not in STOP_WORDS and word not in _CRUD
+        )
     return _top(nouns), _top(verbs)
 
 
