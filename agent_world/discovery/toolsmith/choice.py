@@ -19,7 +19,6 @@ _WORTH = {
     "get": 1.0,
     "filter": 1.0,
     "children": 1.0,
-    "partners": 0.9,
     "rank": 0.95,
     "aggregate": 0.85,
     "summarise": 0.8,
@@ -40,13 +39,11 @@ def choose(
     inspecting = len(written) - writers
     room = max(_LEAST_READS, min(MOST_TOOLS - len(written), 2 * writers - inspecting))
     reading = [draft for draft in reading if len(draft.tool.name) <= _LONGEST_NAME]
-    chosen: list[Draft] = []
-    for draft in _needed(view, overlays, reading):
-        if draft not in chosen and len(chosen) < room:
-            chosen.append(draft)
+    sure = [draft for draft in reading if not draft.unsure]
+    chosen = _needed(view, overlays, sure)[:room]
     said = {word for noun in (*theme.nouns, theme.title) for word in ascii_words(noun)}
     weights = {entity.name: entity_weight(view, entity, theme) for entity in view.entities}
-    rest = [draft for draft in reading if draft not in chosen and not draft.unsure]
+    rest = [draft for draft in sure if draft not in chosen]
     while rest and len(chosen) < room:
         patterns = Counter(draft.tool.pattern for draft in chosen)
         entities = Counter(draft.about for draft in chosen)
@@ -96,16 +93,18 @@ def _of_documents(documents: Sequence[Draft]) -> list[Draft]:
 
 
 def _needed(view: View, overlays: Sequence[Overlay], reading: Sequence[Draft]) -> list[Draft]:
-    """Drafts without which a workflow could not be used or an addition of a later round would lie idle."""
-    needed: list[Draft] = []
-    for entity in dict.fromkeys(entity for overlay in overlays for entity in overlay.entities):
-        needed += _finders(entity, reading)
-    added = [table for table in view.database.tables if table.workflow is None and table.added_in > 0]
-    for table in sorted(added, key=lambda table: -table.added_in):
-        if not any(table.name in draft.tool.tables for draft in needed):
-            using = [draft for draft in reading if table.name in draft.tool.tables]
-            needed += sorted(using, key=lambda draft: -_WORTH.get(draft.tool.pattern, 0.7))[:1]
-    return needed
+    """Drafts without which an addition of a later round would lie idle, then those that workflows cannot do without."""
+    entities = dict.fromkeys(entity for overlay in overlays for entity in overlay.entities)
+    finders = [draft for entity in entities for draft in _finders(entity, reading)]
+    added = [table.name for table in view.database.tables if table.workflow is None and table.added_in > 0]
+    using: list[Draft] = []
+    for table in added:
+        if not any(table in draft.tool.tables for draft in (*using, *finders)):
+            best = sorted(
+                reading, key=lambda draft: -_WORTH.get(draft.tool.pattern, 0.7) * (table in draft.tool.tables)
+            )
+            using += [draft for draft in best[:1] if table in draft.tool.tables]
+    return [*using, *finders]
 
 
 def _finders(entity: str, reading: Sequence[Draft]) -> list[Draft]:
