@@ -16,7 +16,6 @@ export DO_NOT_TRACK := true
 export TRL_EXPERIMENTAL_SILENCE := 1
 # Work is spread over processes; a BLAS pool as wide as the machine in each of them only makes them fight.
 export OMP_NUM_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n)))
-export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
 PYTHON ?= $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v && exit; done; echo python3)
 ARGS ?=
@@ -107,13 +106,11 @@ run: install ## Build environments and tasks and train a round: agent-world run 
 test: install ## Run the tests: pytest $(ARGS)
 	@exec python -m pytest $(ARGS)
 
-verify: install ## Check that what the lake holds replays to what it records: agent-world verify $(ARGS)
-	@exec agent-world verify $(ARGS)
+verify: install ## Run the checks that are too long for `make test`: kills of the whole loop, two lakes from one seed
+	@exec python -m pytest -m long --timeout 7200 $(ARGS)
 
-ui: install ## Open the pipeline in Dagster's web page (state in DAGSTER_HOME, default .dagster)
-	@mkdir -p '$(DAGSTER_HOME)'
-	[ -e '$(DAGSTER_HOME)/dagster.yaml' ] || cp dagster.yaml '$(DAGSTER_HOME)/dagster.yaml'
-	exec dagster dev -w workspace.yaml $(ARGS)
+ui: install ## Open Dagster and MLflow on loopback over the lake: agent-world ui $(ARGS)
+	@exec agent-world ui $(ARGS)
 
 lint: install ## Check style (ruff) and the direction of imports (import-linter)
 	@ruff check .

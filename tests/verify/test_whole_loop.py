@@ -1,0 +1,77 @@
+"""The long checks of the whole loop: killed anywhere it ends with the same artifacts; two lakes from one seed agree."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_world import world
+from agent_world.home import service_home
+from agent_world.lake.faults import KILL_AT
+
+pytestmark = pytest.mark.long
+
+MADE = ("themes", "databases", "tools", "tool_tests", "environments", "taxonomy", "tasks", "task_sets", "trajectories",
+        "checkpoints", "diagnoses")  # fmt: skip
+KILLS = (
+    "blob_write:3", "event_commit:2", "event_commit:40", "after_event_commit:5", "projection:7", "training:2",
+    "after_stage_commit:4", "after_stage_commit:30", "event_commit:55", "after_stage_commit:60",
+)  # fmt: skip
+
+
+def run(lake: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One smoke run on one thread, so that checkpoints are comparable."""
+    command = [sys.executable, "-m", "dagster_project.cli", "run", "--profile", "smoke", "--lake", str(lake), *options]
+    threads = {"OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False, env=os.environ | threads)
+
+
+def versions(lake: Path) -> dict[str, list[str]]:
+    """Every version in the lake, by table."""
+    opened = world.open(lake)
+    return {table: sorted(row["version_id"] for row in opened.read(table, columns=["version_id"])) for table in MADE}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Path:
+    lake = tmp_path_factory.mktemp("undisturbed") / "lake"
+    done = run(lake)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return lake
+
+
+def test_two_fresh_lakes_from_one_seed_hold_the_same_versions(undisturbed, tmp_path):
+    assert run(tmp_path / "lake").returncode == 0
+    assert versions(tmp_path / "lake") == versions(undisturbed)
+
+
+@pytest.mark.parametrize("point", KILLS)
+def test_a_killed_run_resumes_to_the_same_versions(undisturbed, tmp_path, point):
+    lake = tmp_path / "lake"
+    killed = run(lake, **{KILL_AT: point})
+    assert killed.returncode == -signal.SIGKILL, f"{point} was never reached: {killed.stderr[-500:]}"
+    resumed = run(lake, "--resume")
+    assert resumed.returncode == 0, resumed.stderr[-3000:]
+    assert versions(lake) == versions(undisturbed)
+    opened = world.open(lake)
+    events = [row["event_id"] for row in opened.read("events", columns=["event_id"])]
+    assert len(events) == len(set(events))
+
+
+def test_the_lake_answers_with_the_databases_of_dagster_and_mlflow_deleted(undisturbed, tmp_path):
+    lake = tmp_path / "lake"
+    shutil.copytree(undisturbed, lake)
+    assert not Path(f"{lake}.services").exists()
+    for command in (("replay", "--verify"), ("lineage", "upstream", "pi1")):
+        done = subprocess.run(
+            [sys.executable, "-m", "dagster_project.cli", *command, "--lake", str(lake)],
+            capture_output=True, text=True, timeout=600, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert service_home(str(undisturbed)).exists()
