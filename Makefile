@@ -29,6 +29,7 @@ INSTALL_GIB := 12
 LOCK_STAMP := .venv/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 PROJECT_STAMP := .venv/.project-$(shell sha256sum pyproject.toml | cut -c1-16)
 MCP_STAMP := .mcp/.installed-$(shell echo $(MCP_PYTHON) $(MCP_NODE) $(MCP_DOCUMENTS) | sha256sum | cut -c1-16)
+INDEX_STAMP := .venv/.indexed-$(shell cat requirements.lock agent_world/discovery/*.py | sha256sum | cut -c1-16)
 
 help: ## Say what each target does
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
@@ -98,6 +99,11 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 		npm install --prefix .mcp/npm --ignore-scripts --no-audit --no-fund --loglevel=error $(MCP_NODE) </dev/null
 		npm pack --silent --pack-destination .mcp/documents $(MCP_DOCUMENTS) </dev/null >/dev/null
 		touch '$(MCP_STAMP)'
+	fi
+	if [ ! -e '$(INDEX_STAMP)' ]; then
+		echo "Indexing the data packages and the tool documentation (once, about a minute)"
+		python -c 'from agent_world.discovery.builds import prepare; prepare()'
+		touch '$(INDEX_STAMP)'
 	fi
 
 run: install ## Build environments and tasks and train a round: agent-world run $(ARGS)

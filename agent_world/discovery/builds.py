@@ -60,6 +60,13 @@ def corpus() -> Corpus:
     return build_corpus(cache_folder())
 
 
+def prepare() -> None:
+    """Build the corpus and what search says of every theme, so that the first run starts at once."""
+    from agent_world.discovery.themes.selection import collect_themes
+
+    collect_themes(0, 1, corpus=corpus())
+
+
 def mine_theme(seed: Seed) -> Mined | Rejected:
     """Search, judge, structure: a database for the theme, or why there is none."""
     from agent_world.discovery.mining import mine
