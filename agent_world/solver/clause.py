@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from agent_world.solver.index import Toolbox
-from agent_world.solver.lexicon import Degree, lexicon, stem
+from agent_world.solver.lexicon import Degree, is_common, lexicon, stem
 from agent_world.solver.mentions import Token
 from agent_world.solver.model import Clause, Compare, Constraint, Extreme, Kind, Mention
 from agent_world.solver.patterns import COMPARISONS, SUMMARIES
@@ -21,7 +21,9 @@ _ASKING = frozenset(
         " compare look check see figure return provide answer let know"
     ).split()
 )
-_AUXILIARY = {"is", "are", "was", "were", "does", "do", "did", "has", "have"}
+AUXILIARIES = {"is", "are", "was", "were", "does", "do", "did", "has", "have"}
+"""Verbs that begin a yes-or-no question."""
+
 POLITE = frozenset(
     (
         "please kindly can could would will you i we want need like to then and afterwards next finally"
@@ -35,6 +37,31 @@ _REFERRING = frozenset(
     ("it its they them their those these that there he she his her him such this same one ones both theirs the").split()
 )
 _JOINING = {",", "and", "or", "&", "followed", "then"}
+_ENGLISH_ENDINGS = (
+    "ing",
+    "ed",
+    "ly",
+    "tion",
+    "ment",
+    "ness",
+    "ity",
+    "able",
+    "ible",
+    "ful",
+    "less",
+    "ous",
+    "ive",
+    "ance",
+    "ence",
+    "est",
+    "er",
+    "al",
+    "ship",
+    "ism",
+    "ist",
+    "ize",
+    "ise",
+)
 _SYMBOL = {"name": "@", "number": "#", "date": "#"}
 
 
@@ -57,8 +84,9 @@ def read_clause(tokens: list[Token], box: Toolbox, position: int, asked_for: Seq
     lexemes = lexicon()
     content: dict[str, float] = {}
     for at, token in enumerate(kept):
-        if token.kind == "word" and token.low not in lexemes.stop and at not in used:
-            content.setdefault(token.stem, 1.0)
+        attribute = token.kind == "name" and token.text.isupper() and token.low in box.parts
+        if (token.kind == "word" or attribute) and token.low not in lexemes.stop and at not in used:
+            content.setdefault(stem(token.low), 1.0)
     for spoken, meant in lexemes.phrases.items():
         if _within(spoken, kept):
             content.update({word: 1.0 for word in meant})
@@ -103,7 +131,7 @@ def _kind(tokens: Sequence[Token], asked: bool) -> Kind:
     first = lows[at] if lows else ""
     if (
         first in QUESTION_WORDS
-        or (asked and lows and lows[0] in _AUXILIARY)
+        or (asked and lows and lows[0] in AUXILIARIES)
         or any(low in QUESTION_WORDS for low in lows[:3])
     ):
         return "ask"
@@ -278,6 +306,14 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
     for at, token in enumerate(tokens):
         if at in used:
             continue
+        if token.kind == "name" and not token.quoted and token.low in box.parts and token.text.isupper():
+            continue  # "approved by the OSI", where a field is called so
+        if token.kind == "word" and at not in head and _is_unknown(token, box):
+            found.append(
+                Mention(
+                    kind="name", text=token.text, value=token.text, at=at, context=_around(tokens, at, at, without=head)
+                )
+            )
         if token.kind in ("name", "date") or (token.kind == "number" and not _pronoun_one(tokens, at)):
             found.append(
                 Mention(
@@ -290,6 +326,16 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
                 )
             )
     return _grouped(sorted(found, key=lambda one: one.at), tokens)
+
+
+def _is_unknown(token: Token, box: Toolbox) -> bool:
+    """Whether a word in small letters may be a name: neither common English nor a word of the tools."""
+    words = lexicon()
+    if not token.low.isalpha() or len(token.low) < 4 or token.low.endswith(_ENGLISH_ENDINGS):
+        return False
+    listed = token.stem in words.sets or token.low in words.stop | words.verbs | words.openings | POLITE
+    graded = token.low in words.degrees or token.low in words.comparatives or token.low in words.superlatives
+    return not listed and not graded and not is_common(token.low) and not box.explains(token)
 
 
 def _grouped(found: list[Mention], tokens: Sequence[Token]) -> list[Mention]:

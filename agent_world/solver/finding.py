@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.answers import text_of
-from agent_world.solver.fields import merge
+from agent_world.solver.fields import Field, merge
 from agent_world.solver.goals import Reading, Wish, readings, suits
 from agent_world.solver.model import Clause, Mention
 from agent_world.solver.run import SetbackError, value_at
@@ -16,7 +16,7 @@ from agent_world.solver.situation import Situation
 Thinking = Generator[Step, Observation, Json]
 
 _REMEMBERED = 40  # facts looked through for a value that was seen before
-TRIES = 4
+TRIES = 6
 """How often another way is tried when one leads nowhere."""
 
 
@@ -113,6 +113,8 @@ def _of_deeds(situation: Situation, wish: Wish, names: Sequence[Mention]) -> Ite
         base = 0.5 - 0.25 * age + sum(0.5 if one.text in spoken else -1.0 for one in names)
         for name, value in {**deed.arguments, **(deed.result or {})}.items():
             one = deed.tool.result_field(name) or deed.tool.parameter(name)
+            if isinstance(one, Field) and one.key and name not in deed.arguments:
+                continue  # an id that was made now is nothing that anybody asks for
             score = suits(wish, one, deed.tool.nouns, situation.box) if one is not None else None
             if score is not None and _fits(wish, value):
                 yield 2 * score + base + situation.chance("deed", deed.tool.name, name), age, value

@@ -60,12 +60,16 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One way to get a goal: the rows of `query`, what is taken from them and how it is summed up."""
+    """One way to get a goal: the rows of `query`, what is taken from them and how it is summed up.
+
+    `fit` is how well what is taken is what was asked for, `score` the worth of it all.
+    """
 
     query: Query
     mode: Mode
     place: Place | None
     score: float
+    fit: float = 0.0
     whole: bool = False
 
 
@@ -188,7 +192,14 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
                     worth = base + plain.score - plan.score + 0.5
                     noise = planner.chance("target", tool.name, mode, place.field.name if place else "")
                     found.append(
-                        Reading(query=plain.query, mode=mode, place=place, score=worth + 2 * score + noise, whole=whole)
+                        Reading(
+                            fit=score,
+                            query=plain.query,
+                            mode=mode,
+                            place=place,
+                            score=worth + 2 * score + noise,
+                            whole=whole,
+                        )
                     )
                     continue
                 query, extra = _ordered(plan.query, wish, place, whole, extremes, planner)
@@ -207,7 +218,14 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
                     bool(place and place.detail),
                 )
                 found.append(
-                    Reading(query=query, mode=mode, place=place, score=base + 2 * score + extra + noise, whole=whole)
+                    Reading(
+                        fit=score,
+                        query=query,
+                        mode=mode,
+                        place=place,
+                        score=base + 2 * score + extra + noise,
+                        whole=whole,
+                    )
                 )
     return sorted(found, key=lambda reading: -reading.score)
 

@@ -76,6 +76,7 @@ class Toolbox:
     weights: dict[str, float] = field(default_factory=dict)
     values: dict[str, tuple[tuple[tuple[str, ...], Json], ...]] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
     _weight: dict[str, float] = field(default_factory=dict)
     _near: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
 
@@ -130,6 +131,10 @@ class Toolbox:
                 ):
                     yield at, end, value
                     break
+
+    def explains(self, token: Token) -> bool:
+        """Whether the tools speak of a word, in whatever form."""
+        return bool(self.near(token.stem)) or token.low in self.parts
 
     def names_field(self, word: str) -> bool:
         """Whether some tool tells a value called so, paging aside."""
@@ -217,6 +222,9 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
             object.__setattr__(one, "enum", tuple(sorted(allowed, key=str)))
             object.__setattr__(one, "key", keyed)
     box.named = frozenset(stem(one.name) for tool in indexed for one in tool.fields if one.item or not tool.items)
+    box.parts = frozenset(
+        word for tool in indexed for one in (*tool.fields, *tool.parameters) for word in split_words(one.name)
+    )
     values: dict[str, dict[tuple[str, ...], Json]] = {}
     for tool in indexed:
         for parameter in tool.parameters:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+_COMMON = 5000
 _DERIVED = (
     ("ational", 4),
     ("ation", 3),
@@ -108,6 +109,8 @@ def similarity(one: str, other: str) -> float:
             break
         shared += 1
     longest = max(len(one), len(other))
+    if _abbreviates(one, other) or _abbreviates(other, one):
+        return 0.7
     if shared >= 4 and shared / longest >= 0.62:
         return 0.75 * shared / longest
     if longest < 6:
@@ -117,6 +120,32 @@ def similarity(one: str, other: str) -> float:
     left, right = _trigrams(one), _trigrams(other)
     dice = 2 * len(left & right) / (len(left) + len(right))
     return 0.7 * dice if dice >= 0.6 else 0.0
+
+
+def is_common(word: str) -> bool:
+    """Whether a folded word, or what it is inflected from, is among the commonest English words."""
+    ranks = _ranks()
+    forms = (word, word[:-1], word[:-2], word[:-3] + "y")
+    return any(ranks.get(form, _COMMON) < _COMMON for form in forms)
+
+
+@cache
+def _ranks() -> Mapping[str, int]:
+    """The common words of the word-splitter's list, which is in order of frequency."""
+    import wordninja
+
+    costs = wordninja.DEFAULT_LANGUAGE_MODEL._wordcost
+    return {word: rank for rank, word in enumerate(sorted(costs, key=costs.__getitem__)[:_COMMON])}
+
+
+def _abbreviates(short: str, word: str) -> bool:
+    """Whether `short` is no word of its own but the beginning of `word`, or its consonants ("displ", "hwy")."""
+    if not 3 <= len(short) < len(word) or len(word) < 5 or short[0] != word[0] or short in lexicon().sets:
+        return False
+    if word.startswith(short):
+        return len(word) >= 6
+    letters = iter(word)
+    return not set(short) & set("aeiou") and all(letter in letters for letter in short)
 
 
 @cache

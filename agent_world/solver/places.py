@@ -250,6 +250,8 @@ class Places:
             if one.key or (tool.items and not one.item):
                 return None
             score = self.measured(constraint, one)
+            if one.counts and isinstance(constraint, Extreme) and not constraint.degrees:
+                score = max(score, 0.5)  # "the most models" is the largest number of them
             return 0.2 + 0.8 * score if score > 0.3 else None
         if not tool.items and not detail:
             return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_world.solver.clause import POLITE, QUESTION_WORDS, read_clause
+from agent_world.solver.clause import AUXILIARIES, POLITE, QUESTION_WORDS, read_clause
 from agent_world.solver.index import Toolbox
 from agent_world.solver.lexicon import lexicon, similarity
 from agent_world.solver.mentions import Token, tokenise
@@ -92,7 +92,8 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
         pieces[-1].append(token)
     result = []
     for piece in pieces:
-        asked = any(token.text == "?" for token in piece)
+        begun = next((token.low for token in piece if token.kind == "word" and token.low not in ("and", "but")), "")
+        asked = any(token.text == "?" for token in piece) or (begun in AUXILIARIES and sentence[-1].text == "?")
         words = [token for token in piece if not (token.kind == "mark" and token.text in "?-\u2013\u2014()")]
         while len(words) > 1 and words[0].low in ("and", "but", "then", "so", "also", ",", "'", '"'):
             words = words[1:]
@@ -150,6 +151,8 @@ def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
         return False
     if low in ("and", "then", "but", "or"):
         return False
+    if low in ("he", "she", "they", "we") and previous in ("then", "and", "but", "so", ";"):
+        return True
     if low in QUESTION_WORDS or (low == "by" and following == "how"):
         return True
     if before.text == "," and low in ("should", "is", "are", "does", "do", "has", "can", "could"):
