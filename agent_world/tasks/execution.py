@@ -11,6 +11,7 @@ from agent_world.environments.model import Call, Environment, Json, Tool
 from agent_world.environments.session import open_session
 from agent_world.environments.state import State, StateDiff, normalised
 from agent_world.identity import VersionId, canonical_json
+from agent_world.rollouts.arguments import leaves
 from agent_world.rollouts.model import Observation
 from agent_world.sandbox import Sandbox
 
@@ -35,6 +36,16 @@ class Solved:
 
     answer: Mapping[str, Json]
     trace: Trace
+
+
+def passed_on(trace: Trace) -> float:
+    """The share of the arguments of `trace` that an earlier result held: the others come from the task or from `D`."""
+    seen: set[str] = set()
+    found = []
+    for call, observation in zip(trace.calls, trace.observations, strict=True):
+        found += [canonical_json(value) in seen for value in call.arguments.values()]
+        seen |= {canonical_json(value) for _, value in leaves(observation.value)}
+    return round(sum(found) / len(found), 3) if found else 0.0
 
 
 def run_plan(environment: Environment, calls: Sequence[Call], seed: int, sandbox: Sandbox | None = None) -> Trace:

@@ -71,10 +71,10 @@ class Condition:
             return f"the same {self.words} as {self.like.say()}"
         if self.comparison == "between":
             low, high = self.value
-            return f"{self.words} is from {number(low)} to {number(high)}"
+            return f"{self.words} {be(self.words)} from {number(low)} to {number(high)}"
         if self.comparison == "is":
-            return f"{self.words} is {self.like.say() if self.like is not None else quote(self.value)}"
-        return f"{self.words} is {self.comparison} {number(self.value)}"
+            return f"{self.words} {be(self.words)} {self.like.say() if self.like is not None else quote(self.value)}"
+        return f"{self.words} {be(self.words)} {self.comparison} {number(self.value)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +178,17 @@ def quote(value: Json) -> str:
 def number(value: Json) -> str:
     """A number without a needless fraction; any other value as it is."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def be(words: str) -> str:
+    """`is`, or `are` for words in the plural: `the copies are`."""
+    return "are" if is_plural(words) else "is"
+
+
+def is_plural(words: str) -> bool:
+    """Whether `words` end in a plural, as `copies` do and `status`, `mass`, `basis` and `series` do not."""
+    last = words.split()[-1].lower()
+    return len(last) > 3 and last.endswith("s") and not last.endswith(("ss", "us", "is", "series", "species"))
 
 
 def bare(words: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from agent_world.environments.model import Json
 from agent_world.environments.state import State
 from agent_world.rollouts.verifier import verify
-from agent_world.tasks.execution import Solved, run_solution
+from agent_world.tasks.execution import Solved, passed_on, run_solution
 from agent_world.tasks.graph_tasks import answer_schema, rubric, task_id
 from agent_world.tasks.model import Knobs, Task
 from agent_world.tasks.programs import branch, choose, each, figures, scan, select
@@ -18,12 +18,12 @@ Pattern = Callable[[Bench, random.Random], Draft | None]
 
 READING: Mapping[str, tuple[Pattern, float]] = {
     "best_of": (choose.best_of, 3.0),
-    "passing": (select.passing, 1.0),
-    "sharing": (select.sharing, 1.0),
+    "passing": (select.passing, 1.5),
+    "sharing": (select.sharing, 1.5),
     "leading": (figures.leading, 2.0),
-    "scanned": (scan.scanned, 2.0),
-    "looked_into": (scan.looked_into, 1.0),
-    "tallied": (scan.tallied, 1.0),
+    "scanned": (scan.scanned, 3.0),
+    "looked_into": (scan.looked_into, 3.0),
+    "tallied": (scan.tallied, 3.0),
 }
 """Patterns that change nothing, with how often each is drawn."""
 
@@ -86,8 +86,8 @@ def task_from(bench: Bench, draft: Draft, solved: Solved, seed: int) -> Task:
         knobs=Knobs(
             calls=len(calls),
             distinct_tools=len(tools),
-            weak_share=0.0,
-            independent_share=1.0,
+            weak_share=passed_on(solved.trace),
+            independent_share=round(1 - passed_on(solved.trace), 3),
             branches=draft.branches,
             loops=draft.loops,
             tables=len({table for tool in tools.values() for table in tool.tables}),

@@ -28,7 +28,7 @@ def test_a_group_is_told_with_its_conditions():
     group = Group(plural="books", conditions=conditions)
     assert group.say() == (
         'books not marked deprecated with the same author as "Winter Maps"'
-        ' whose genre is "novel" and copies is at least 3'
+        ' whose genre is "novel" and copies are at least 3'
     )
 
 

@@ -11,7 +11,7 @@ from agent_world.tasks.catalogue import Output
 from agent_world.tasks.phrases import capital, listed, number, plain, quote
 from agent_world.tasks.programs.deeds import Deed, Way, draw_deed
 from agent_world.tasks.programs.draft import Bench, Draft
-from agent_world.tasks.programs.parts import Access, Member, draw_member, is_plural
+from agent_world.tasks.programs.parts import Access, Member, draw_member, is_many
 from agent_world.tasks.programs.rows import draw_rows, draw_shared, fact_schema, name_schema, read_by_sql
 from agent_world.tasks.saying import field_name
 
@@ -31,7 +31,7 @@ def if_above(bench: Bench, rng: random.Random) -> Draft | None:
     if bound == value:
         return None
     above = f"after {number(bound)}" if column.role == "year" else f"more than {number(bound)}"
-    verb, pronoun, those = ("are", "they are", "those") if is_plural(column) else ("is", "it is", "that")
+    verb, pronoun, those = ("are", "they are", "those") if is_many(column) else ("is", "it is", "that")
     whose = f"the {words} of {first.thing.say(typed=True)}"
     test = _Test(
         pattern="if_above", clause=f"{whose} {verb} {above}", look=whose, short=f"{pronoun} {above}",

@@ -51,9 +51,10 @@ class Bench:
         found = [item for item in self.ways if table in (None, item.table)]
         return self._draw(found, [(item.tool,) for item in found], rng)
 
-    def scan(self, rng: random.Random) -> Scan | None:
-        """A list that a solution can page through."""
-        return self._draw(self.scans, [(item.lister.tool,) for item in self.scans], rng)
+    def scan(self, rng: random.Random, fits: Callable[[Scan], object] = bool) -> Scan | None:
+        """A list that a solution can page through and that `fits`."""
+        found = [item for item in self.scans if fits(item)]
+        return self._draw(found, [(item.lister.tool,) for item in found], rng)
 
     @cached_property
     def records(self) -> list[Access]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agent_world.environments.model import Column, Json, Tool
 from agent_world.tasks.catalogue import Catalogue, Finder, Getter, Output
-from agent_world.tasks.phrases import Thing, number, plain
+from agent_world.tasks.phrases import Thing, is_plural, number, plain
 from agent_world.tasks.saying import field_name
 
 _TRIES = 12
@@ -191,31 +191,24 @@ def leads(column: Column, highest: bool, among: int) -> str:
     """`the higher price`, `more copies` of two, `the highest price`, `the most copies` of more: follows `has`."""
     if among > 2:
         return f"the {superlative(column, highest)}"
-    article = "" if is_plural(column) else "the "
+    article = "" if is_many(column) else "the "
     degree = _degree(column, highest, ("later", "earlier"), ("more", "fewer"), ("higher", "lower"))
     return f"{article}{degree} {plain(column.words)}"
 
 
 def reaching(column: Column, bound: Json) -> str:
     """`whose price is at least 3`, `whose year is 1990 or later`."""
-    verb = "are" if is_plural(column) else "is"
+    verb = "are" if is_many(column) else "is"
     if column.role in ("year", "date", "clock"):
         return f"whose {plain(column.words)} {verb} {number(bound)} or later"
     return f"whose {plain(column.words)} {verb} at least {number(bound)}"
 
 
 def _degree(column: Column, highest: bool, of_time: Sequence[str], of_many: Sequence[str], else_: Sequence[str]) -> str:
-    words = of_time if column.role in ("year", "date", "clock") else of_many if is_plural(column) else else_
+    words = of_time if column.role in ("year", "date", "clock") else of_many if is_many(column) else else_
     return words[0] if highest else words[1]
 
 
-def is_plural(column: Column) -> bool:
-    """Whether a quantity is said in the plural: `the copies are`, `the most copies`."""
-    last = column.words.split()[-1].lower()
-    return (
-        column.role == "measure"
-        and column.type == "integer"
-        and len(last) > 3
-        and last.endswith("s")
-        and not last.endswith(("ss", "us", "is"))
-    )
+def is_many(column: Column) -> bool:
+    """Whether a quantity is counted and so said in the plural: `the copies are`, `the most copies`."""
+    return column.role == "measure" and column.type == "integer" and is_plural(plain(column.words))

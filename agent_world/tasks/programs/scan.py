@@ -1,37 +1,39 @@
-"""Page through a list: find the extreme, count what passes a bound, read the details of each, or act on each."""
+"""Page through a list: find the extreme, count what passes a test, or read the details of each row."""
 
 from __future__ import annotations
 
 import random
 
-from agent_world.environments.model import Json
-from agent_world.tasks.catalogue import Output
+from agent_world.environments.model import Column, Json
+from agent_world.tasks.catalogue import Getter, Output
 from agent_world.tasks.phrases import plain, quote
 from agent_world.tasks.programs.draft import Bench, Draft
 from agent_world.tasks.programs.parts import (
     column_sql,
+    is_many,
     measures,
     reaching,
     superlative,
 )
-from agent_world.tasks.programs.scanning import Listing
-from agent_world.tasks.saying import field_name, schema_of, with_words
+from agent_world.tasks.programs.scanning import Listing, Scan
+from agent_world.tasks.saying import fact_words, field_name, schema_of, with_words
 
-_SHORT, _LONG = (6, 20), (50, 75)
+_LONG_SHARE = 0.4
+"""How often a list of ten pages and more is asked for; few filters let through so many rows."""
+_SHORT, _LONG = (6, 20), (46, 95)
 
 
 def scanned(bench: Bench, rng: random.Random) -> Draft | None:
     """The row with the extreme quantity of a list, and how many of the list pass a bound."""
-    scan = bench.scan(rng)
-    listing = scan.draw(rng, *(_LONG if rng.random() < 0.2 else _SHORT)) if scan else None
+    scan = bench.scan(rng, _measured)
+    listing = scan.draw(rng, *(_LONG if rng.random() < _LONG_SHARE else _SHORT)) if scan else None
     if scan is None or listing is None:
         return None
-    catalogue, table = bench.catalogue, bench.catalogue.database.table(scan.lister.table)
+    table = bench.catalogue.database.table(scan.lister.table)
     name = _name_output(listing)
-    quantities = measures(catalogue, table.name, scan.lister.facts)
-    if name is None or not quantities:
+    if name is None:
         return None
-    output, column = rng.choice(quantities)
+    output, column = rng.choice(_measured(scan))
     rows = rows_of(listing, [name, output])
     values = sorted(row[output.field] for row in rows if row[output.field] is not None)
     if len(values) < 4:
@@ -77,22 +79,16 @@ def scanned(bench: Bench, rng: random.Random) -> Draft | None:
 
 def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
     """Read each row of a short list in full: which has the extreme of a quantity that the list does not show."""
-    scan = bench.scan(rng)
-    listing = scan.draw(rng, 3, 12) if scan else None
+    scan = bench.scan(rng, _hidden)
+    listing = scan.draw(rng, *rng.choice(((3, 8), (9, 16)))) if scan else None
     if scan is None or listing is None:
         return None
     catalogue, table = bench.catalogue, bench.catalogue.database.table(scan.lister.table)
     key = next((o for o in scan.lister.facts if o.meaning.kind == "key" and o.meaning.table == table.name), None)
-    getters = catalogue.getters.get(table.name, [])
     name = _name_output(listing)
-    if key is None or name is None or not getters:
+    if key is None or name is None:
         return None
-    getter = rng.choice(getters)
-    shown = {output.field for output in scan.lister.facts}
-    quantities = [pair for pair in measures(catalogue, table.name, getter.facts) if pair[0].field not in shown]
-    if not quantities:
-        return None
-    output, column = rng.choice(quantities)
+    getter, output, column = rng.choice(_hidden(scan))
     rows = rows_of(listing, [name, output])
     values = sorted(row[output.field] for row in rows if row[output.field] is not None)
     highest = rng.random() < 0.5
@@ -100,10 +96,11 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
         return None
     most, level, noun = superlative(column, highest), rng.choice((0, 1, 1, 2)), table.singular
     nulls = f" Leave out {table.plural} without {plain(column.words)}." if column.nullable else ""
+    that = "those" if is_many(column) else "that"
     text = {
         0: f"Take the {listing.group.say()} and look into each. "
-        f"Report the {noun} with the {most}, and that {plain(column.words)}.{nulls}",
-        1: f"Which of the {listing.group.say()} has the {most}, and what is it?{nulls}",
+        f"Report the {noun} with the {most}, and {that} {plain(column.words)}.{nulls}",
+        1: f"Which of the {listing.group.say()} has the {most}, and what is that figure?{nulls}",
         2: f"I want to know the {most} among the {listing.group.say()} and which {noun} has it.{nulls}",
     }[level]
     quantity = field_name(plain(column.words))
@@ -133,39 +130,40 @@ def looked_into(bench: Bench, rng: random.Random) -> Draft | None:
 
 
 def tallied(bench: Bench, rng: random.Random) -> Draft | None:
-    """How many rows of a list have a certain value, and how many rows there are."""
-    scan = bench.scan(rng)
-    listing = scan.draw(rng, *(_LONG if rng.random() < 0.1 else _SHORT)) if scan else None
+    """How many rows of a list have a certain value or reach a bound, and how many rows there are."""
+    scan = bench.scan(rng, _tellable)
+    listing = scan.draw(rng, *(_LONG if rng.random() < _LONG_SHARE else _SHORT)) if scan else None
     if scan is None or listing is None:
         return None
     table = bench.catalogue.database.table(scan.lister.table)
-    found = []
-    for output in scan.lister.facts:
-        if output.meaning.table == table.name and output.meaning.kind in ("filter", "value") and output.meaning.column:
-            values = [row[output.field] for row in rows_of(listing, [output])]
-            if 1 < len(set(values)) and table.column(output.meaning.column).role == "category":
-                found.append((output, [value for value in values if isinstance(value, str) and '"' not in value]))
-    found = [(output, values) for output, values in found if values]
-    if not found:
+    output = rng.choice(_tellable(scan))
+    values = [value for row in rows_of(listing, [output]) if _is_sayable(value := row[output.field])]
+    if len(set(values)) < 2:
         return None
-    output, values = rng.choice(found)
-    value, words = rng.choice(values), plain(table.column(output.meaning.column or "").words)
-    level, group, those = rng.choice((0, 1, 2)), listing.group.say(), f"whose {words} is {quote(value)}"
+    value, words = rng.choice(values), fact_words(bench.catalogue, scan.lister.tool, output, table.name)
+    level, group = rng.choice((0, 1, 2)), listing.group.say()
+    if isinstance(value, str):
+        those, sign = f"whose {words} is {quote(value)}", "=="
+        check = f"for how many of them is the {words} {quote(value)}"
+    else:
+        those, sign = reaching(table.column(output.meaning.column or ""), value), ">="
+        check = f"how many are there {those}"
     text = {
         0: f"Go through all {group}. Report how many there are, and the number of them {those}.",
-        1: f"How many {group} are there, and for how many of them is the {words} {quote(value)}?",
+        1: f"How many {group} are there in all, and {check}?",
         2: f"I need the number of {group}, and among them the number of those {those}.",
     }[level]
     statement, bindings = listing.select([output])
+    test = f"[{output.field!r}] is not None and {{0}}[{output.field!r}] {sign} {value!r}"
     return Draft(
         pattern="tallied", text=text, level=level, functions=listing.functions,
         body=[
-            *listing.code(), "number = 0", "for item in items:", f"    if item[{output.field!r}] == {value!r}:",
+            *listing.code(), "number = 0", "for item in items:", f"    if item{test.format('item')}:",
             "        number += 1", "return {'total': len(items), 'number': number}",
         ],
         logic=[
             f"rows = db.execute({statement!r}, {tuple(bindings)!r}).fetchall()",
-            f"own = {{'total': len(rows), 'number': sum(row[{output.field!r}] == {value!r} for row in rows)}}",
+            f"own = {{'total': len(rows), 'number': sum(row{test.format('row')} for row in rows)}}",
         ],
         fields={
             "total": {"type": "integer", "description": f"the number of {group}"},
@@ -173,6 +171,42 @@ def tallied(bench: Bench, rng: random.Random) -> Draft | None:
         },
         branches=1, loops=1, aggregates=2,
     )  # fmt: skip
+
+
+def _measured(scan: Scan) -> list[tuple[Output, Column]]:
+    """The quantities that a list shows of its rows."""
+    return measures(scan.catalogue, scan.lister.table, scan.lister.facts)
+
+
+def _hidden(scan: Scan) -> list[tuple[Getter, Output, Column]]:
+    """The quantities of its rows that a list does not show, with the tool that gives them."""
+    shown = {output.field for output in scan.lister.facts}
+    return [
+        (getter, output, column)
+        for getter in scan.catalogue.getters.get(scan.lister.table, [])
+        for output, column in measures(scan.catalogue, scan.lister.table, getter.facts)
+        if output.field not in shown
+    ]
+
+
+def _tellable(scan: Scan) -> list[Output]:
+    """The fields of a list by whose value its rows can be told apart: categories, names of parents, quantities."""
+    table = scan.catalogue.database.table(scan.lister.table)
+    categories = {column.name for column in table.columns if column.role == "category" and column.type == "text"}
+    found = [output for output, _ in _measured(scan)]
+    for output in scan.lister.facts:
+        meaning = output.meaning
+        is_own = meaning.table == table.name and meaning.column in categories and meaning.kind in ("filter", "value")
+        is_parent = meaning.table != table.name and meaning.kind == "label"
+        if (is_own or is_parent) and column_sql(scan.catalogue, table.name, output):
+            found.append(output)
+    return found
+
+
+def _is_sayable(value: Json) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= 48 and not set('"\\\n') & set(value)
+    return value is not None
 
 
 def rows_of(listing: Listing, fields: list[Output]) -> list[dict[str, Json]]:

@@ -14,7 +14,7 @@ from agent_world.tasks.programs.parts import Access, Member, column_sql, draw_me
 from agent_world.tasks.saying import Given, conditions, is_at_most
 from agent_world.tasks.values import value_for
 
-_TRIES = 8
+_TRIES = 12
 
 EVERY_PAGE = '''def every_item(call, tool, arguments):
     """The items of all pages of a list."""
@@ -59,7 +59,7 @@ class Scan:
                         given[parameter] = Given(value=value, meaning=meaning)
             if not given or not set(required(tool)) <= given.keys():
                 continue
-            listing = Listing(scan=self, given=given, owner=owner)
+            listing = Listing(scan=self, given=given, owner=owner).bounded(rng.randint(low, high))
             if low <= listing.size <= high:
                 return listing
         return None
@@ -120,6 +120,25 @@ class Listing:
             values.append(int(item.value) if isinstance(item.value, bool) else item.value)
         return " AND ".join(parts), values
 
+    def bounded(self, size: int) -> Listing:
+        """The same list with its bound, if it has one, moved so that about `size` rows pass."""
+        bound = next((name for name, item in self.given.items() if item.meaning.kind == "threshold"), None)
+        if bound is None:
+            return self
+        others = Listing(scan=self.scan, given={n: i for n, i in self.given.items() if n != bound}, owner=self.owner)
+        meaning = self.given[bound].meaning
+        where, values = others.where()
+        order = "ASC" if is_at_most(bound) else "DESC"
+        row = self.scan.catalogue.facts.db.execute(
+            f'SELECT t."{meaning.column}" FROM "{self.scan.lister.table}" t'
+            f' WHERE t."{meaning.column}" IS NOT NULL AND {where or "1"} ORDER BY 1 {order} LIMIT 1 OFFSET ?',
+            [*values, size - 1],
+        ).fetchone()
+        if row is None:
+            return self
+        moved = Given(value=row[0], meaning=meaning)
+        return Listing(scan=self.scan, given={**self.given, bound: moved}, owner=self.owner)
+
     @property
     def size(self) -> int:
         """How many rows SQL finds."""
@@ -144,7 +163,8 @@ def scans(catalogue: Catalogue, names: Sequence[Access]) -> list[Scan]:
         if table.rows < 8 or lister.page is None or lister.tool.workflow is not None:
             continue
         wanted = [Output(array=None, field=name, meaning=as_value(lister.tool.inputs[name])) for name in lister.filters]
-        if all(column_sql(catalogue, lister.table, item) for item in wanted):
+        names_rows = any(o.meaning.kind == "key" and o.meaning.table == lister.table for o in lister.facts)
+        if names_rows and all(column_sql(catalogue, lister.table, item) for item in wanted):
             links = [
                 catalogue.reference(lister.table, lister.tool.inputs[name].table or "", name) for name in lister.parents
             ]

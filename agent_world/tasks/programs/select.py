@@ -11,7 +11,7 @@ from agent_world.tasks.programs.parts import Access, reaching, superlative
 from agent_world.tasks.programs.rows import draw_rows, draw_shared, fact_schema, name_schema, named, read_by_sql
 from agent_world.tasks.saying import field_name
 
-_MANY = (3, 4, 4, 5, 6)
+_MANY = (3, 3, 4, 4, 5, 6, 6)
 
 
 def passing(bench: Bench, rng: random.Random) -> Draft | None:
