@@ -9,7 +9,7 @@ from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.comparing import combined, pair_in, truth
 from agent_world.solver.fields import merge
 from agent_world.solver.finding import first_value
-from agent_world.solver.goals import Goal, Wish, adds_up, readings, residual
+from agent_world.solver.goals import Goal, Wish, adds_up, is_flag, readings, residual
 from agent_world.solver.lexicon import stem
 from agent_world.solver.model import Clause, Constraint, Extreme, Mention, is_strong
 from agent_world.solver.situation import Situation
@@ -32,9 +32,10 @@ def settle(situation: Situation, goal: Goal) -> Generator[Step, Observation, Non
         else None
     )
     if goal.kind == "boolean" and clause is not None:
-        flags = [one for one in readings(wish, situation.planner) if one.fit > _TOLD]
+        asked = replace(wish, constraints=tuple(one for one in wish.constraints if not is_flag(one, situation.box)))
+        flags = [one for one in readings(asked, situation.planner) if one.fit > _TOLD]
         if flags and flags[0].score > 0:
-            situation.answers[goal.name] = yield from first_value(situation, wish, clause)
+            situation.answers[goal.name] = yield from first_value(situation, asked, clause)
             return
         source = goal.phrase if goal.phrase.constraints else clause
         situation.answers[goal.name] = yield from truth(

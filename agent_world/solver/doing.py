@@ -19,6 +19,8 @@ from agent_world.solver.supplying import exchanged, filled
 
 Acting = Generator[Step, Observation, bool]
 
+_FAR = 0.7  # how much worse another way may be than the first one
+
 
 def perform(
     situation: Situation, order: Order, clause: Clause, spare: bool, instead: Deed | None, others: Sequence[Clause]
@@ -33,8 +35,12 @@ def perform(
         constraints = exchanged(situation, tool, constraints, instead)
     together = [one for one in constraints if isinstance(one, Mention) and one.group is not None]
     constraints = [one for one in constraints if one not in together[1:]]
+    first = None
     for attempt in range(TRIES):
         plan = situation.planner.build(tool, constraints)
+        first = plan.score if first is None else first
+        if not plan.missing and plan.score < first - _FAR:
+            return False  # what is left is far from what was said
         if plan.missing and attempt == 0 and (yield from _each_of_them(situation, tool, clause)):
             return True
         if plan.missing:

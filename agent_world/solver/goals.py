@@ -106,6 +106,8 @@ def _goal(name: str, schema: Mapping[str, Json], box: Toolbox, known: Sequence[s
     kind = schema.get("type", "string")
     kind = next((one for one in kind if one != "null"), "string") if isinstance(kind, list) else kind
     inner = schema.get("items", {}).get("type", "string") if kind == "array" else None
+    if kind == "boolean":
+        phrase = replace(phrase, constraints=tuple(one for one in phrase.constraints if not is_flag(one, box)))
     words: dict[str, float] = {}
     weight = 1.0
     for word in phrase.content:
@@ -116,6 +118,15 @@ def _goal(name: str, schema: Mapping[str, Json], box: Toolbox, known: Sequence[s
         if word not in _SUMMARY_WORDS and (word not in words) and not phrase.mentions:
             words[word] = 0.35
     return Goal(name=name, kind=kind, item_kind=inner, text=text, phrase=phrase, words=words)
+
+
+def is_flag(constraint: Constraint, box: Toolbox) -> bool:
+    """Whether a value is the name of something that tools tell yes or no about: "is it approved?"."""
+    return (
+        isinstance(constraint, Mention)
+        and constraint.kind == "value"
+        and any("boolean" in one.types and stem(constraint.text) in one.names for tool in box.tools for one in tool.fields)
+    )
 
 
 def align(goals: Sequence[Goal], clauses: Sequence[Clause], box: Toolbox) -> dict[str, list[tuple[Clause, float]]]:
@@ -203,8 +214,12 @@ def readings(wish: Wish, planner: Planner) -> list[Reading]:
                     )
                     continue
                 query, extra = _ordered(plan.query, wish, place, whole, extremes, planner)
+                if place is not None and query.order is not None and query.order.place == place:
+                    extra += 0.2  # the largest of what is asked for
                 if mode == "value" and query.spread and query.order is None:
                     extra -= 1.5
+                if mode == "value" and tool.items and not whole and not (query.keeps or query.order or query.wanted):
+                    extra -= 0.35  # nothing says which row is meant
                 if place is not None and place.detail is None and place.field.name in query.given and not tool.items:
                     extra -= 0.8
                 elif place is not None and place.field.name in query.given:

@@ -51,11 +51,13 @@ def _part(situation: Situation, part: Part, following: Part | None) -> Acting:
         yield from _clause(situation, part, spare=spare)
     elif part.condition is None:
         refused = situation.deeds[-1] if situation.deeds and situation.deeds[-1].result is None else None
+        situation.skip(part.otherwise if refused else part.then)
         for clause in part.then if refused else part.otherwise:
             yield from _clause(situation, clause, instead=refused)
     else:
         holds = yield from truth(situation, part.condition, situation.inherited(part.condition))
         chosen, others = (part.then, part.otherwise) if holds != part.negated else (part.otherwise, part.then)
+        situation.skip(others)
         for clause in chosen:
             yield from _clause(situation, clause, instead=_pattern(situation, others), others=others)
 
@@ -105,7 +107,7 @@ def _may_be_plain(situation: Situation, clause: Clause, order: Order, spare: boo
 
     Only when nothing was done yet and no other clause orders something for sure, or when a surer tool led nowhere.
     """
-    if clause.kind != "do" or not is_complete(order, spare):
+    if clause.kind != "do" or not is_complete(order, spare or tried):
         return False
     if tried:
         return True

@@ -18,6 +18,7 @@ from agent_world.solver.query import Blame, Place
 DEPTH = 3
 """How many tools may stand one behind the other to feed a parameter."""
 
+SUMMED = frozenset(map(stem, ("mean", "average", "avg", "sum", "median")))
 LABELS = frozenset(map(stem, ("name", "title", "label")))
 _DATES = frozenset(
     map(stem, ("date", "day", "year", "time", "born", "founded", "published", "released", "departure", "hour"))
@@ -68,6 +69,7 @@ class Known(NamedTuple):
     """The constraint found earlier what is now given to a parameter; it needs no place of its own."""
 
     parameter: Parameter
+    value: Json
 
 
 class Select(NamedTuple):
@@ -252,6 +254,8 @@ class Places:
             score = self.measured(constraint, one)
             if one.counts and isinstance(constraint, Extreme) and not constraint.degrees:
                 score = max(score, 0.5)  # "the most models" is the largest number of them
+            if isinstance(constraint, Extreme) and SUMMED & set(one.names) and not SUMMED & constraint.context.keys():
+                score -= 0.25  # the largest of all is not the one with the largest mean
             return 0.2 + 0.8 * score if score > 0.3 else None
         if not tool.items and not detail:
             return None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from agent_world.environments.model import Json
 from agent_world.solver.fields import Field, Parameter
@@ -62,8 +63,11 @@ class Chance:
         return self.drawn[key]
 
 
-Recall = Callable[[IndexedTool, Parameter], "Fact | None"]
-"""Gives what is known from before for a parameter, or None."""
+class Recall(Protocol):
+    """Gives what is known from before for a parameter, or None; with `mark` what was found by that name or number."""
+
+    def __call__(self, tool: IndexedTool, parameter: Parameter, mark: str | None = None) -> Fact | None:
+        """The fact, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +149,10 @@ class Planner:
         ]
         for parameter in tool.required:
             fact = self._known(tool, parameter)
+            if parameter.role == "id" and (fact is None or mark_of(constraint) not in fact.origin):
+                fact = self.recall(tool, parameter, mark_of(constraint))
             if fact is not None and parameter.role == "id" and mark_of(constraint) in fact.origin:
-                found.append((_EXPLAINED, Known(parameter)))
+                found.append((_EXPLAINED, Known(parameter, fact.value)))
         return sorted(found, key=lambda pair: -pair[0])[:_TRIED]
 
     def _assembled(
@@ -177,6 +183,10 @@ class Planner:
                 continue
             if isinstance(slot, Known):
                 score += _EXPLAINED
+                latest = self._known(tool, slot.parameter)
+                if latest is None or latest.value != slot.value:
+                    given[slot.parameter.name] = slot.value
+                    origins[slot.parameter.name] = frozenset({mark_of(constraint)})
                 continue
             score += self._worth(constraint, tool, depth, slot, check)
             if isinstance(slot, Sort):
@@ -355,7 +365,7 @@ def _free(slot: Slot, taken: Sequence[Slot | None]) -> bool:
             if slot_key(slot) == slot_key(other):
                 return False
         elif slot.parameter is other.parameter:
-            if isinstance(slot, Known) and isinstance(other, Known):
+            if isinstance(slot, Known) and isinstance(other, Known) and slot.value == other.value:
                 continue
             if not isinstance(slot, Feed) or not isinstance(other, Feed) or slot.link is not other.link:
                 return False

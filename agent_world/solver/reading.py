@@ -155,6 +155,8 @@ def _starts(sentence: list[Token], at: int, doing: frozenset[str]) -> bool:
         return True
     if low in QUESTION_WORDS or (low == "by" and following == "how"):
         return True
+    if low in ("have", "get") and following in ("it", "them", "him", "her", "that"):
+        return True
     if before.text == "," and low in ("should", "is", "are", "does", "do", "has", "can", "could"):
         return True
     if previous in ("and", ",", "but") and low in ("is", "does", "was", "are", "did"):

@@ -138,13 +138,15 @@ class Runner:
             return set()
         return {one.name for one in tool.fields if one.key} | {one.name for one in tool.parameters if one.role == "id"}
 
-    def recall(self, tool: IndexedTool, parameter: Parameter) -> Fact | None:
-        """The last value seen that `parameter` can take."""
+    def recall(self, tool: IndexedTool, parameter: Parameter, mark: str | None = None) -> Fact | None:
+        """The last value seen that `parameter` can take, of those found by `mark` when it is given."""
         links = {
             (link.tool.name, link.field.name): link.strength
             for link in self.box.links.get((tool.name, parameter.name), ())
         }
         for fact in reversed(self.facts):
+            if mark is not None and mark not in fact.origin:
+                continue
             if (fact.tool, fact.name) in links or (
                 fact.name == parameter.name and (fact.key or not links) and parameter.role == "id"
             ):

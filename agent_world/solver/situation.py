@@ -75,6 +75,12 @@ class Situation:
         for position in self.told_by(deed):
             self.acted.setdefault(position, []).append(deed)
 
+    def skip(self, clauses: Sequence[Clause]) -> None:
+        """Forgets clauses of a branch that was not taken: no question is about them, unless it is all that asks."""
+        for name, aligned in self.aligned.items():
+            rest = [pair for pair in aligned if pair[0].kind == "ask" or all(pair[0] is not one for one in clauses)]
+            self.aligned[name] = rest or aligned
+
     def told_by(self, deed: Deed) -> list[int]:
         """The clauses that told of a deed: its own, and those that lent it all their names."""
         others = [
