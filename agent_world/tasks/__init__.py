@@ -1,0 +1,1 @@
+"""Verifiable tasks: the tool graph, walks, programs, wording, difficulty, and the gates a task has to pass."""

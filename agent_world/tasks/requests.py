@@ -65,7 +65,7 @@ class _Request:
             return True
         if thing.made:
             self.phrase = _verb(self.tool.name, thing.noun, shown)
-        else:
+        elif not self._replace(_SOMEBODY.pattern, shown):
             self.rest.append(f"for {shown}")
         return False
 

@@ -123,7 +123,10 @@ def filter_words(catalogue: Catalogue, tool: Tool, parameter: str) -> str:
         link = catalogue.reference(own, meaning.table, parameter)
         if link is not None:
             return relation_words(catalogue, own, meaning.table, link.column)
-    return column_words(catalogue, meaning) or parameter.replace("_", " ")
+    words = column_words(catalogue, meaning) or parameter.replace("_", " ")
+    # The flight number of a flight is often called "flight" as well.
+    is_named_like_row = own is not None and words == catalogue.database.table(own).singular
+    return "number" if is_named_like_row else words
 
 
 def column_words(catalogue: Catalogue, meaning: Meaning) -> str:

@@ -216,21 +216,15 @@ def rows_of(listing: Listing, fields: list[Output]) -> list[dict[str, Json]]:
 
 
 def _name_output(listing: Listing) -> Output | None:
-    """The item field by which a row is named in an answer: its label where labels are unique, else its key."""
-    lister = listing.scan.lister
-    catalogue = listing.scan.catalogue
-    for kind in ("label", "key"):
-        for output in lister.facts:
-            if (
-                output.meaning.kind == kind
-                and output.meaning.table == lister.table
-                and column_sql(catalogue, lister.table, output)
-            ):
-                values = [row[output.field] for row in rows_of(listing, [output])]
-                if len(set(values)) == len(values) and all(
-                    value is not None and len(str(value)) <= 60 for value in values
-                ):
-                    return output
+    """The item field by which an answer names a row: its label, or its key where rows have none."""
+    lister, catalogue = listing.scan.lister, listing.scan.catalogue
+    kind = "label" if catalogue.database.table(lister.table).label else "key"
+    for output in lister.facts:
+        is_own = output.meaning.kind == kind and output.meaning.table == lister.table
+        if is_own and column_sql(catalogue, lister.table, output):
+            values = [row[output.field] for row in rows_of(listing, [output])]
+            short = all(value is not None and len(str(value)) <= 60 for value in values)
+            return output if short and len(set(values)) == len(values) else None
     return None
 
 
