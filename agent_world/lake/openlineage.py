@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _VERSION_FACET = "https://openlineage.io/spec/facets/1-0-1/DatasetVersionDatasetFacet.json"
-_PRODUCER = "https://pypi.org/project/agent-world"
+_PRODUCER = "urn:agent-world"
 
 
 def run_events(view: View, namespace: str) -> Iterator[dict[str, Any]]:
