@@ -133,13 +133,14 @@ def _verbs(clause: Clause) -> dict[str, float]:
     spoken: dict[str, float] = {}
     weight = 1.0
     words = {token.stem for token in clause.tokens}
+    caused = clause.tokens[0].low in ("have", "get", "let")
     for at, token in enumerate(clause.tokens):
         if at and clause.tokens[at - 1].kind == "name" and token.kind == "word" and token.low.endswith(("ed", "s")):
             spoken.setdefault(token.stem, 0.9)  # "Ann borrowed ...", "Ann returns ..."
         if token.kind != "word" or token.low in _DETERMINERS:
             weight = min(weight, 0.55)
         elif token.low not in lexemes.stop or token.low in _GIVING:
-            told = at > 0 and clause.tokens[at - 1].low in _SUBJECTS and token.low.endswith("ed")
+            told = at > 0 and clause.tokens[at - 1].low in _SUBJECTS and token.low.endswith("ed") and not caused
             spoken.setdefault(token.stem, 0.4 if told else weight)
             weight = min(weight, 0.7)
     for word in clause.content:

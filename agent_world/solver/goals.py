@@ -12,6 +12,7 @@ from agent_world.solver.fields import Bag, Field, Parameter, bag_of, merge
 from agent_world.solver.index import IndexedTool, Toolbox
 from agent_world.solver.lexicon import lexicon, stem
 from agent_world.solver.model import Clause, Constraint, Extreme, Mention, Summary, weight_of
+from agent_world.solver.places import LABELS
 from agent_world.solver.plan import Plan, Planner
 from agent_world.solver.query import Detail, Order, Place, Query
 from agent_world.solver.reading import read_phrase
@@ -309,7 +310,8 @@ def suits(wish: Wish, one: Field | Parameter, nouns: Bag, box: Toolbox) -> float
 
     `nouns` are what the tool is about that it belongs to.
     """
-    recall = box.match(wish.words, merge(one.words, {word: 0.45 * weight for word, weight in nouns.items()}))
+    about = 0.7 if wish.kind == "string" and LABELS & set(one.names) else 0.45
+    recall = box.match(wish.words, merge(one.words, {word: about * weight for word, weight in nouns.items()}))
     precision = box.match(one.names, merge({word: 0.6 for word in (*wish.around, *wish.head)}, wish.words))
     asked = wish.own or wish.summaries
     if any(summary in asked and words & set(one.names) for summary, words in _SAID.items()):

@@ -98,7 +98,7 @@ def _clause(
         if len(situation.deeds) == before:
             yield from _settle_questions_before(situation, clause)
         satisfied = yield from perform(situation, order, clause, spare, instead, others)
-        if satisfied or varied:
+        if satisfied or (varied and order.verb < SURE):
             return
 
 
