@@ -174,10 +174,10 @@ def score(
                 bound.append((row, bind(row, at_hand[row.theme], sandbox)))
             except PlanBrokenError as error:
                 broken.append(error)
-    runs = [
-        roll_out([EpisodeSpec(task=task, environment=at_hand[row.theme], seed=seed) for row, task in bound], policy(seed))
-        for seed in range(RUNS)
-    ]
+    runs = []
+    for seed in range(RUNS):
+        specs = [EpisodeSpec(task=task, environment=at_hand[row.theme], seed=seed) for row, task in bound]
+        runs.append(roll_out(specs, policy(seed), sandbox=sandbox))
     attempts = [_attempt(row, [run[index] for run in runs]) for index, (row, _) in enumerate(bound)]
     return Score(attempts=tuple(attempts), broken=tuple(broken))
 
@@ -260,9 +260,7 @@ def _criterion(row: NaturalTask, field: str) -> Criterion:
             kind = "set_equals" if declared.get("uniqueItems") else "order"
             return Criterion(name=field, kind=kind, field=field, expected=expected)
         case "number":
-            return Criterion(
-                name=field, kind="numeric_tolerance", field=field, expected=expected, tolerance=_TOLERANCE
-            )
+            return Criterion(name=field, kind="numeric_tolerance", field=field, expected=expected, tolerance=_TOLERANCE)
     return Criterion(name=field, kind="field_equals", field=field, expected=expected)
 
 

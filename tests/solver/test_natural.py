@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from agent_world.environments.model import Call
+from agent_world.discovery import builds
+from agent_world.discovery.model import Mined, Theme, environment_key
+from agent_world.discovery.themes.selection import collect_themes
+from agent_world.environments.model import Call, Environment
+from agent_world.environments.tool_gate import candidate
+from agent_world.identity import VersionId, artifact_id_of
+from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.natural import Fact, NaturalTask, PlanBrokenError, bind, read_natural, score
+from agent_world.rollouts.policies import Gold, Null
 from agent_world.solver import Solver
+from assets.settings import Settings, settings_for
 from tests.toy import toy_environment
 
 NATURAL = Path(__file__).parent / "natural" / "natural.jsonl"
@@ -142,3 +150,48 @@ def test_a_policy_that_cannot_answer_is_accepted_on_nothing():
             pass
 
     assert score([_toy()], [toy_environment()], Silent).rates() == {"study": (0, 1)}
+
+
+@pytest.fixture(scope="module")
+def environments(rows) -> list[Environment]:
+    """The environments of the rows, made anew from their themes and the data packages as a run makes them."""
+    settings = settings_for("default")
+    keys = {row.theme for row in rows}
+    themes = collect_themes(settings.seed, settings.themes, corpus=builds.corpus()).themes
+    return [_built(theme, settings) for theme in themes if environment_key(theme) in keys]
+
+
+def _built(theme: Theme, settings: Settings) -> Environment:
+    seed = builds.Seed(version=VersionId(theme.theme_id), theme=theme)
+    mined = builds.mine_theme(seed)
+    assert isinstance(mined, Mined), f"no data for {theme.title}"
+    snapshot = builds.Snapshot(version=VersionId(theme.theme_id), database=mined.database, files=mined.files, seed=seed)
+    for richer in builds.enrich(snapshot, rounds=settings.complexification_rounds):
+        snapshot = dataclasses.replace(snapshot, database=richer.database, files=richer.files)
+    made = builds.make_tools(snapshot, seed=settings.seed)
+    kept = [verdict.tool for verdict in made.verdicts if verdict.accepted]
+    return candidate(made.proposal.database, made.proposal.files, kept)
+
+
+@pytest.mark.long
+def test_every_plan_still_gives_its_answer_and_no_answer_comes_for_nothing(rows, environments):
+    assert len(environments) >= 6
+    at_hand = {environment.environment_id: environment for environment in environments}
+    tasks, broken = [], []
+    for row in (row for row in rows if row.theme in at_hand):
+        try:
+            tasks.append(bind(row, at_hand[row.theme]))
+        except PlanBrokenError as error:
+            broken.append(str(error))
+    specs = [EpisodeSpec(task=task, environment=at_hand[artifact_id_of(task.environments[0])]) for task in tasks]
+    for policy, outcome in ((Gold(tasks), "pass"), (Null(tasks), "fail")):
+        played = zip(tasks, roll_out(specs, policy), strict=True)
+        assert [task.task_id for task, trajectory in played if trajectory.outcome.status != outcome] == []
+    assert broken == []
+
+
+@pytest.mark.long
+def test_the_solver_does_some_of_either_half(rows, environments):
+    rates = score(rows, environments, Solver).rates()
+    assert set(rates) == {"study", "scored"}
+    assert all(accepted >= 0.05 * attempted for accepted, attempted in rates.values()), rates
