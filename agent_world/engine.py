@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -60,7 +62,9 @@ class Engine:
             return
         if self._pool is None:
             # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+            self._pool = ProcessPoolExecutor(
+                self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_end_with_server
+            )
         futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
         try:
             for item, future in zip(items, futures, strict=True):
@@ -68,6 +72,12 @@ class Engine:
         finally:
             for future in futures:
                 future.cancel()
+
+
+def _end_with_server() -> None:
+    """A worker whose fork server is gone has nobody to work for: the server ends when the run is killed."""
+    set_death_signal = 1
+    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure:

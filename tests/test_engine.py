@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 
+import psutil
 import pytest
 
 from agent_world.engine import Engine
@@ -49,3 +53,27 @@ def test_work_runs_in_other_processes():
 def test_one_worker_works_in_this_process():
     with Engine(1) as engine:
         assert {item.result for item in engine.map(process, [1, 2])} == {os.getpid()}
+
+
+def loiter(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def run_until_killed() -> None:
+    with Engine(2) as engine:
+        for done in engine.map(loiter, [0.0, 0.0, 60.0, 60.0]):
+            print(done.result, flush=True)
+
+
+def test_workers_do_not_outlive_a_run_that_is_killed():
+    command = [sys.executable, "-c", "from tests.test_engine import run_until_killed; run_until_killed()"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    workers = {int(run.stdout.readline()) for _ in range(2)}
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 20
+    while any(psutil.pid_exists(worker) for worker in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert [worker for worker in workers if psutil.pid_exists(worker)] == []
