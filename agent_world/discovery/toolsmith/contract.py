@@ -13,7 +13,7 @@ from agent_world.environments.model import Column, Json, Meaning, Tool
 Kind = Literal["string", "integer", "number", "boolean", "array"]
 
 _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-_LONGEST_TEXT = 120
+_LONGEST_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,7 +150,12 @@ def referring(child: Entity, link: Link, value: Json) -> list[Row]:
 
 def moment(value: Json, role: str) -> Json:
     """A time as a caller says it: a date as YYYY-MM-DD whatever stands behind it in the data, else as it is."""
-    return datetime.fromisoformat(str(value)).date().isoformat() if role == "date" else value
+    if role != "date":
+        return value
+    try:
+        return datetime.fromisoformat(str(value)).date().isoformat()
+    except ValueError:
+        return value
 
 
 def within(rows: Iterable[Row], entity: Entity, field: Field, low: Any, high: Any) -> list[Row]:

@@ -178,13 +178,14 @@ def ranked(view: View, entity: Entity, measure: Field, rng: Random) -> Draft | N
 
 def between(view: View, entity: Entity, when: Field, rng: Random) -> Draft | None:
     """Rows between two times, both included, the earliest first."""
+    role = when.column.role
     rows = [row for row in entity.rows if answers.value_of(row, when) is not None]
-    if len(rows) < 8:
+    order = sorted({answers.moment(answers.value_of(row, when), role) for row in rows})
+    if len(order) < 4:
         return None
     fields = item_fields(entity, [when])
     links = links_of(fields)
     column = column_of(when, links)
-    role = when.column.role
     as_day = role == "date" and any(len(str(answers.value_of(row, when))) > 10 for row in rows)
     compared = f"date({column})" if as_day else column
     form = {"date": (r"^\d{4}-\d{2}-\d{2}$", "YYYY-MM-DD"), "clock": (r"^\d{2}:\d{2}$", "HH:MM, 24 hours")}.get(role)
@@ -235,7 +236,6 @@ def between(view: View, entity: Entity, when: Field, rng: Random) -> Draft | Non
         nouns=[entity.one, when.words],
     )
     sheet = TestSheet(name)
-    order = sorted({answers.moment(answers.value_of(row, when), role) for row in rows})
 
     def gives(said: str, kind: str, low: Json, high: Json, page: int = 1) -> None:
         items = [answers.shown(row, fields) for row in answers.within(rows, entity, when, low, high)]

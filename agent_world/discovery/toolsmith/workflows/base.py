@@ -126,8 +126,19 @@ def upper_quarter(values: Sequence[float]) -> float | None:
     size = abs(cut)
     step = 10 ** max(0, len(str(int(size))) - 2) if size >= 10 else 1
     round_cut = math.ceil(cut / step) * step if size >= 1 else cut
-    above = sum(value >= round_cut for value in known)
-    return round_cut if 0.05 * len(known) <= above <= 0.5 * len(known) else cut
+    for bound in (round_cut, cut):
+        if 0.05 * len(known) <= sum(value >= bound for value in known) <= 0.5 * len(known):
+            return bound
+    return None
+
+
+def first_bound(entity: Entity, fields: Sequence[Field]) -> tuple[Field, float] | None:
+    """The first of `fields` whose values a bound parts, with that bound."""
+    for quantity in fields:
+        bound = upper_quarter(entity.values(quantity.column))
+        if bound is not None:
+            return quantity, bound
+    return None
 
 
 def around(entity: Entity, field: Field) -> list[Row]:

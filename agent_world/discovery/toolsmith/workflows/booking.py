@@ -45,10 +45,11 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
         capacity = _capacity(entity) if entity.key and len(entity.rows) >= 10 else None
         if capacity is None:
             continue
-        known = [value_of(row, capacity) for row in entity.rows]
-        if sum(isinstance(value, int) and value >= 3 for value in known) < max(5, 0.2 * len(known)):
-            continue
         happens = _happens(entity)
+        taking_place = [row for row in entity.rows if happens is None or value_of(row, happens) is not None]
+        sizes = [value for row in taking_place if (value := value_of(row, capacity)) is not None]
+        if sum(size >= 3 for size in sizes) < max(5, 0.2 * len(entity.rows)):
+            continue
         why = f"{capacity.words} bounds how many can come" + (
             f", {happens.words} tells what takes place" if happens else ""
         )

@@ -16,11 +16,11 @@ from agent_world.discovery.toolsmith.workflows.base import (
     Overlay,
     ThemeWords,
     around,
+    first_bound,
     free_noun,
     named_by,
     said_verb,
     theme_score,
-    upper_quarter,
     words_of,
 )
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
@@ -68,7 +68,8 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
             continue
         if not words_of(entity) & _LENT and not (asked >= 1 and named_by(theme, entity)):
             continue
-        bound = _bound(entity)
+        years = [field for field in time_fields(entity) if field.column.role == "year"]
+        bound = first_bound(entity, [*years, *measure_fields(entity)])
         score = 1.2 + 0.8 * bool(bound) + asked
         why = f"each {entity.one} is one thing" + (f", {bound[0].words} makes some loans short" if bound else "")
         found.append(Fit(score=score, subject=entity, parts={"bound": bound}, why=why))
@@ -300,16 +301,6 @@ def _stories(
     add(tools["get"], "shows the second one made", "edge", lend(one, ana), lend(two, bo), of("get", 1))
     add(tools["get"], "shows what came back", "edge", lend(one, ana), of("return"), of("get"))
     add(tools["get"], "refuses an unknown id", "refusal", (tools["get"], {id_name: "LN0"}))
-
-
-def _bound(entity: Entity) -> tuple[Field, Any] | None:
-    """A quantity, or the year, from whose upper quarter on loans are short."""
-    years = [field for field in time_fields(entity) if field.column.role == "year"]
-    for field in [*years, *measure_fields(entity)]:
-        bound = upper_quarter(entity.values(field.column))
-        if bound is not None and sum(value >= bound for value in entity.values(field.column)) <= 0.5 * len(entity.rows):
-            return field, bound
-    return None
 
 
 def _days(value: Any, bound: Any) -> int:

@@ -91,7 +91,9 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
         gate = next((f for f in flags if _words(f) & (_BARS | _ALLOWS) and _open_share(entity, f)), None)
         if gate is None:
             continue
-        second = next((f for f in flags if f.name != gate.name and _words(f) & _ALLOWS), None)
+        eligible = [row for row in entity.rows if bool(value_of(row, gate)) != bool(_words(gate) & _BARS)]
+        allowing = [f for f in flags if f.name != gate.name and _words(f) & _ALLOWS]
+        second = next((f for f in allowing if sum(bool(value_of(row, f)) for row in eligible) >= 3), None)
         score = 2.4 + 0.4 * bool(second) + theme_score(theme, _NOUNS, _VERBS)
         found.append(
             Fit(

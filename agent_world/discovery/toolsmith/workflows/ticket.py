@@ -17,9 +17,9 @@ from agent_world.discovery.toolsmith.workflows.base import (
     Overlay,
     ThemeWords,
     around,
+    first_bound,
     free_noun,
     theme_score,
-    upper_quarter,
     words_of,
 )
 from agent_world.discovery.toolsmith.workflows.flow import Flow, Record
@@ -66,7 +66,7 @@ def fits(view: View, theme: ThemeWords) -> list[Fit]:
         if entity.key is None or len(entity.rows) < 12 or entity.is_dimension:
             continue
         asset = bool(words_of(entity) & _ASSETS)
-        bound = _bound(entity)
+        bound = first_bound(entity, measure_fields(entity))
         score = 0.3 + 0.7 * asset + 0.8 * bool(bound) + 0.6 * bool(entity.label) + theme_score(theme, _NOUNS, _VERBS)
         why = f"{entity.many} can have problems" + (f", {bound[0].words} says how urgent they are" if bound else "")
         found.append(Fit(score=score, subject=entity, parts={"bound": bound}, why=why))
@@ -341,14 +341,6 @@ def _stories(
     add(tools["about"], "is empty at first", "edge", (tools["about"], {key: two}))
     add(tools["about"], "leaves others out", "effect", report(one), report(two), (tools["about"], {key: two}))
     add(tools["about"], "refuses the unknown", "refusal", (tools["about"], {key: unknown_key(subject)}))
-
-
-def _bound(entity: Entity) -> tuple[Field, Any] | None:
-    for field in measure_fields(entity):
-        bound = upper_quarter(entity.values(field.column))
-        if bound is not None:
-            return field, bound
-    return None
 
 
 def _is_urgent(value: Any, bound: Any) -> bool:
