@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
-import signal
+import select
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -63,7 +63,10 @@ class Engine:
         if self._pool is None:
             # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
             self._pool = ProcessPoolExecutor(
-                self.workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_end_with_server
+                self.workers,
+                mp_context=multiprocessing.get_context("forkserver"),
+                initializer=_end_with,
+                initargs=(os.getpid(),),
             )
         futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
         try:
@@ -74,10 +77,16 @@ class Engine:
                 future.cancel()
 
 
-def _end_with_server() -> None:
-    """A worker whose fork server is gone has nobody to work for: the server ends when the run is killed."""
-    set_death_signal = 1
-    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+def _end_with(run: int) -> None:
+    """A worker ends when its run does, killed or not; the fork server between them outlives both."""
+    ended = select.poll()
+    ended.register(os.pidfd_open(run), select.POLLIN)
+
+    def watch() -> None:
+        ended.poll()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure:
