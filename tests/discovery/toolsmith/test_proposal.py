@@ -1,6 +1,10 @@
+import os
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -66,6 +70,28 @@ def test_the_same_database_theme_and_seed_give_the_same_proposal():
     assert encode(again.database) == encode(proposal().database)
     assert [encode(tool) for tool in again.tools] == [encode(tool) for tool in proposal().tools]
     assert [encode(test) for test in again.tests] == [encode(test) for test in proposal().tests]
+
+
+PRINT_DIGEST = """
+from agent_world.codec import encode
+from agent_world.discovery.toolsmith import propose_tools
+from agent_world.identity import canonical_json, sha256
+from tests.discovery.toolsmith.worlds import Words, ferries
+
+made = propose_tools(*ferries(), Words(), 1)
+print(sha256(canonical_json([encode(made.database), [encode(it) for it in (*made.tools, *made.tests)]])))
+"""
+
+
+def test_the_order_of_sets_changes_nothing():
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", PRINT_DIGEST], capture_output=True, check=True, text=True, cwd=Path(__file__).parents[3],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(digests) == 1 and len(digests.pop().strip()) == 64
 
 
 def test_the_seed_changes_the_tests_and_not_the_tools():

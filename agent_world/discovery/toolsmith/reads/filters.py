@@ -58,7 +58,8 @@ def equals(entity: Entity, field: Field, *, required: bool = False) -> Filter:
     else:
         words = f"only {entity.many} with this {field.words}"
     if not values and kind_of(field.column) == "string":
-        shown = sorted({str(v) for row in entity.rows if (v := answers.value_of(row, field)) is not None}, key=len)
+        known = {str(value) for row in entity.rows if (value := answers.value_of(row, field)) is not None}
+        shown = sorted(known, key=lambda value: (len(value), value))
         words += f", such as {listed(sorted(shown[:3]), 'or')}"
     return Filter(
         field=field,
