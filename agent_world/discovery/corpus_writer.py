@@ -7,26 +7,27 @@ import re
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agent_world.codec import encode
 from agent_world.discovery.background import Background
 from agent_world.discovery.keys import Keys, components, discover
-from agent_world.discovery.model import RawTable
+from agent_world.discovery.model import Quarantined, RawTable
 from agent_world.discovery.packages import PackageContent, read_package
 from agent_world.discovery.readers import FULL_ROWS, spread
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.text import plain_text, stems
 from agent_world.discovery.words import expanded
+from agent_world.engine import Engine
 from agent_world.environments.model import Source
-from agent_world.errors import BadInputError
 from agent_world.identity import canonical_json, sha256
 
 MAX_ROWS = 3_000
 FIELDS = ("names", "columns", "cells", "summary", "readme")
+_FEW = 10  # packages; below, starting workers costs more than it saves
 _MIN_REFERENCE = 12
 _SEPARATE_ABOVE = 60  # tables; a package with more is a collection, and only tables of one file are linked
 
@@ -42,107 +43,148 @@ CREATE VIRTUAL TABLE search USING fts5(names, columns, cells, summary, readme, c
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TableEntry:
+    """A table as stored: description, packed sample, packed whole where it is kept, and columns others may refer to."""
+
+    name: str
+    meta: str
+    rows: bytes
+    complete: bytes | None
+    references: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DocumentEntry:
+    """A document as stored, its stemmed text by field."""
+
+    kind: str
+    title: str
+    fields: tuple[str, ...]
+    meta: str
+    keys: str = "{}"
+    body: bytes | None = None
+    tables: tuple[_TableEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PackageEntry:
+    """A package as stored."""
+
+    name: str
+    about: tuple[str, str, str, str]
+    documents: tuple[_DocumentEntry, ...]
+    faults: tuple[Quarantined, ...]
+
+
 def write_corpus(path: Path, names: Sequence[str], background: Background) -> None:
-    """Write the corpus of these packages to a new file; one that is missing is noted among the faults."""
+    """Write the corpus of these packages to a new file; one that cannot be read is noted among the faults."""
     connection = sqlite3.connect(path)
     try:
         connection.executescript(_SCHEMA)
         connection.execute("INSERT INTO background VALUES ('', ?)", (background.themes,))
         connection.executemany("INSERT INTO background VALUES (?, ?)", sorted(background.frequencies.items()))
-        for name in names:
-            try:
-                content = read_package(name)
-            except BadInputError as error:
-                connection.execute("INSERT INTO faults VALUES (?, 'package_missing', ?, ?)", (name, str(error), b""))
-                continue
-            _write_package(connection, content)
+        with Engine(None if len(names) > _FEW else 1) as engine:
+            for done in engine.map(_prepare, names):
+                if done.result:
+                    _insert(connection, done.result)
+                else:
+                    fault = (done.item, "package_unreadable", done.failure.error, b"")
+                    connection.execute("INSERT INTO faults VALUES (?, ?, ?, ?)", fault)
         connection.execute("INSERT INTO search(search) VALUES ('rebuild')")
         connection.commit()
     finally:
         connection.close()
 
 
-def _write_package(connection: sqlite3.Connection, content: PackageContent) -> None:
-    connection.execute(
-        "INSERT INTO packages VALUES (?, ?, ?, ?, ?)",
-        (content.name, content.version, content.licence, content.summary, content.readme),
-    )
-    connection.executemany(
-        "INSERT INTO faults VALUES (?, ?, ?, ?)",
-        [(fault.item, fault.reason, fault.detail, fault.raw) for fault in content.faults],
-    )
-    pages = {
-        PurePosixPath(path.rpartition("!")[2]).stem.lower(): plain_text(data.decode("utf-8", "replace"))
-        for path, data in content.pages
-    }
+def _prepare(name: str) -> _PackageEntry:
+    content = read_package(name)
+    pages = [(path, data, plain_text(data.decode("utf-8", "replace"))) for path, data in content.pages]
+    about = {_page_title(path).lower(): text for path, _, text in pages}
     groups = list(_groups(_distinct_names(content.tables)))
     largest = max((len(tables) for tables, _ in groups), default=0)
+    documents = []
     for tables, keys in groups:
-        about = " ".join(pages.get(table.name.lower(), "") for table in tables)
-        if len(tables) == largest or len(groups) == 1:
-            about = f"{content.readme[:3000]} {about}"
-        _write_tables(connection, content, tables, keys, about)
-    for path, data in content.pages:
+        said = " ".join(about.get(table.name.lower(), "") for table in tables)
+        said = f"{content.readme[:3000]} {said}" if len(tables) == largest else said
+        documents.append(_tables_entry(content, tables, keys, said))
+    for path, data, text in pages:
         source = Source(
             package=content.name, version=content.version, file=path, sha256=sha256(data), licence=content.licence
         )
-        text = plain_text(data.decode("utf-8", "replace"))
-        _insert_document(
-            connection,
-            "page",
-            content.name,
-            PurePosixPath(path.rpartition("!")[2]).stem,
-            "{}",
-            {"source": encode(source)},
-            zlib.compress(data),
-            ("", "", "", "", _stemmed(text[:6000])),
+        documents.append(
+            _DocumentEntry(
+                kind="page",
+                title=_page_title(path),
+                fields=("", "", "", "", _stemmed(text[:6000])),
+                meta=canonical_json({"source": encode(source)}),
+                body=zlib.compress(data),
+            )
         )
+    return _PackageEntry(
+        name=content.name,
+        about=(content.version, content.licence, content.summary, content.readme),
+        documents=tuple(documents),
+        faults=content.faults,
+    )
 
 
-def _write_tables(
-    connection: sqlite3.Connection, content: PackageContent, tables: Sequence[RawTable], keys: Keys, about: str
-) -> None:
-    title = ", ".join(table.name for table in tables[:6])
+def _tables_entry(content: PackageContent, tables: Sequence[RawTable], keys: Keys, about: str) -> _DocumentEntry:
     files = " ".join(dict.fromkeys(PurePosixPath(table.source.file).stem for table in tables))
-    fields = (
-        _stemmed(_opened(table.name for table in tables) + " " + files),
-        _stemmed(_opened(column for table in tables for column in table.header)),
-        _stemmed(" ".join(_frequent_cells(tables))[:6000]),
-        _stemmed(f"{content.summary} {content.name}"),
-        _stemmed(about[:6000]),
-    )
-    document = _insert_document(
-        connection,
-        "tables",
-        content.name,
-        title,
-        canonical_json(encode(keys)),
-        {"tables": [table.name for table in tables]},
-        None,
-        fields,
-    )
     sampled = sample(tables, keys.links, MAX_ROWS)
-    for table, small in zip(tables, sampled, strict=True):
-        referred = table.name in keys.primary and len(small.rows) < len(table.rows) <= FULL_ROWS
-        meta = encode(replace(table, rows=()))
-        cursor = connection.execute(
-            "INSERT INTO tables(document, name, meta, rows, complete) VALUES (?, ?, ?, ?, ?)",
-            (
-                document,
-                table.name,
-                canonical_json(meta),
-                _packed(small.rows),
-                _packed(table.rows) if referred else None,
-            ),
-        )
-        known = table if referred or len(small.rows) == len(table.rows) else small
-        connection.executemany(
-            "INSERT INTO refs VALUES (?, ?, ?, ?)",
-            [
-                (document, cursor.lastrowid, column, zlib.compress(json.dumps(cells, ensure_ascii=False).encode(), 3))
-                for column, cells in _naming_columns(known)
-            ],
-        )
+    return _DocumentEntry(
+        kind="tables",
+        title=", ".join(table.name for table in tables[:6]),
+        fields=(
+            _stemmed(_opened(table.name for table in tables) + " " + files),
+            _stemmed(_opened(column for table in tables for column in table.header)),
+            _stemmed(" ".join(_frequent_cells(tables))[:6000]),
+            _stemmed(f"{content.summary} {content.name}"),
+            _stemmed(about[:6000]),
+        ),
+        meta=canonical_json({"tables": [table.name for table in tables]}),
+        keys=canonical_json(encode(keys)),
+        tables=tuple(_table_entry(table, small, keys) for table, small in zip(tables, sampled, strict=True)),
+    )
+
+
+def _table_entry(table: RawTable, small: RawTable, keys: Keys) -> _TableEntry:
+    referred = table.name in keys.primary and len(small.rows) < len(table.rows) <= FULL_ROWS
+    known = table if referred or len(small.rows) == len(table.rows) else small
+    return _TableEntry(
+        name=table.name,
+        meta=canonical_json(encode(replace(table, rows=()))),
+        rows=_packed(small.rows),
+        complete=_packed(table.rows) if referred else None,
+        references=tuple((column, _packed(cells)) for column, cells in _naming_columns(known)),
+    )
+
+
+def _insert(connection: sqlite3.Connection, package: _PackageEntry) -> None:
+    connection.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?)", (package.name, *package.about))
+    connection.executemany(
+        "INSERT INTO faults VALUES (?, ?, ?, ?)",
+        [(fault.item, fault.reason, fault.detail, fault.raw) for fault in package.faults],
+    )
+    for entry in package.documents:
+        document = connection.execute(
+            f"INSERT INTO documents(kind, package, title, keys, meta, body, {', '.join(FIELDS)}) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (entry.kind, package.name, entry.title, entry.keys, entry.meta, entry.body, *entry.fields),
+        ).lastrowid
+        for table in entry.tables:
+            stored = connection.execute(
+                "INSERT INTO tables(document, name, meta, rows, complete) VALUES (?, ?, ?, ?, ?)",
+                (document, table.name, table.meta, table.rows, table.complete),
+            ).lastrowid
+            connection.executemany(
+                "INSERT INTO refs VALUES (?, ?, ?, ?)",
+                [(document, stored, column, cells) for column, cells in table.references],
+            )
+
+
+def _page_title(path: str) -> str:
+    return PurePosixPath(path.rpartition("!")[2]).stem
 
 
 def _naming_columns(table: RawTable) -> Iterator[tuple[str, list[str]]]:
@@ -158,24 +200,6 @@ def _naming_columns(table: RawTable) -> Iterator[tuple[str, list[str]]]:
             and sum(cell.replace(".", "").replace("-", "").isdigit() for cell in cells) < 0.2 * len(cells)
         ):
             yield column, sorted(distinct)
-
-
-def _insert_document(
-    connection: sqlite3.Connection,
-    kind: str,
-    package: str,
-    title: str,
-    keys: str,
-    meta: Mapping[str, Any],
-    body: bytes | None,
-    fields: Sequence[str],
-) -> int:
-    cursor = connection.execute(
-        f"INSERT INTO documents(kind, package, title, keys, meta, body, {', '.join(FIELDS)}) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (kind, package, title, keys, canonical_json(meta), body, *fields),
-    )
-    return int(cursor.lastrowid or 0)
 
 
 def _groups(tables: Sequence[RawTable]) -> Iterator[tuple[list[RawTable], Keys]]:
@@ -232,5 +256,5 @@ def _stemmed(text: str) -> str:
     return " ".join(stems(text))
 
 
-def _packed(rows: Sequence[Sequence[str | None]]) -> bytes:
+def _packed(rows: Sequence[Any]) -> bytes:
     return zlib.compress(json.dumps(rows, ensure_ascii=False).encode(), 3)

@@ -14,8 +14,8 @@ from agent_world.discovery.themes.documents import Draft
 class MatchReport:
     """What search did with labelled themes.
 
-    `matchable` themes have data by hand; of these `top_one` had right data ranked first. Of all themes `accepted` passed
-    the rule of mining, `accepted_right` of them with right data. `errors` are the accepted ones that are wrong, as
+    `matchable` themes have data by hand; of these `top_one` had right data ranked first. Of all themes `accepted`
+    passed the rule of mining, `accepted_right` of them with right data. `errors` are the accepted wrong ones, as
     (theme, package).
     """
 

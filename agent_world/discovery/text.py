@@ -117,8 +117,8 @@ def stem(word: str) -> str:
     """One form for the inflections and spellings of a word: airlines and airline, licence and license."""
     word = singular(word)
     word = _SAME.get(word, word)
-    if word.endswith("ses") and len(word) > 5:  # diagnoses, analyses
-        word = word[:-2] + "is"
+    if word.endswith("sis") and len(word) > 5:  # diagnosis, whose plural loses its e below
+        word = word[:-2]
     for ending, kept in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) + len(kept) >= 4:
             word = word.removesuffix(ending) + kept

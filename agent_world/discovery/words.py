@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
-from typing import Any
 
 _ABBREVIATIONS = {
     "abbr": "abbreviation",
@@ -121,6 +120,7 @@ _QUALIFIERS = {
     "mean",
 }
 _IRREGULAR = {"people": "person", "children": "child", "indices": "index", "matrices": "matrix", "sizes": "size"}
+_PLURALS = {one: many for many, one in _IRREGULAR.items()}
 _UNINFLECTED = {
     "weather",
     "series",
@@ -159,13 +159,6 @@ _WHOLE = {
 
 
 @cache
-def _engine() -> Any:
-    import inflect
-
-    return inflect.engine()
-
-
-@cache
 def _is_word(token: str) -> bool:
     import wordninja
 
@@ -193,7 +186,17 @@ def plural(noun: str) -> str:
     head, _, last = noun.rpartition(" ")
     if not last.isalpha() or last in _UNINFLECTED or singular(last) != last:
         return noun
-    return f"{head} {_engine().plural_noun(last) or last}".strip()
+    return f"{head} {_plural_word(last)}".strip()
+
+
+def _plural_word(noun: str) -> str:
+    if noun in _PLURALS:
+        return _PLURALS[noun]
+    if noun.endswith("y") and noun[-2:-1] not in set("aeiou"):
+        return noun[:-1] + "ies"
+    if noun.endswith(("s", "x", "z", "ch", "sh")):
+        return noun[:-2] + "es" if noun.endswith("sis") else noun + "es"
+    return noun + "s"
 
 
 @cache
