@@ -104,7 +104,7 @@ def conditions(catalogue: Catalogue, tool: Tool, given: Mapping[str, Given]) -> 
             found.append(Condition(words=words, comparison="same" if shared else "is", like=like))
     for words, bound in bounds.items():
         if len(bound) == 2:
-            value = [bound["at least"], bound["at most"]]
+            value = bound["at least"], bound["at most"]  # a tuple: conditions are compared as sets are
             found.append(Condition(words=words, comparison="between", value=value))
         else:
             found += [Condition(words=words, comparison=side, value=value) for side, value in bound.items()]

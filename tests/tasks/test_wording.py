@@ -94,3 +94,18 @@ def test_a_writing_call_is_said_by_its_description_with_its_arguments(environmen
 def test_a_change_of_what_was_just_made_points_at_it(environment):
     given = {"loan_id": Given(value="LN1", meaning=Meaning(kind="key", table="loans", column="loan_id"), thing=LOAN)}
     assert act(environment.tool("return_book"), given).phrase == "return that loan"
+
+
+def test_a_range_is_a_condition_that_can_be_compared_and_said():
+    from agent_world.environments.model import Meaning
+    from agent_world.tasks.catalogue import Catalogue
+    from agent_world.tasks.saying import conditions
+    from agent_world.tasks.walk import Given
+    from tests.toy import toy_environment
+
+    catalogue = Catalogue(toy_environment())
+    copies = Meaning(kind="threshold", table="books", column="copies")
+    given = {"min_copies": Given(value=1, meaning=copies), "max_copies": Given(value=3, meaning=copies)}
+    (found,) = conditions(catalogue, catalogue.environment.tools[0], given)
+    assert len({found, found}) == 1
+    assert found.say() == "copies are from 1 to 3"
