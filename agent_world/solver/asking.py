@@ -77,6 +77,7 @@ def _wish(situation: Situation, goal: Goal) -> tuple[Wish, Clause | None]:
         )
     constraints = (*constraints, *_referred(situation, phrase, constraints))
     around = residual(clause) if clause else {}
+    ranked = any(isinstance(one, Extreme) for one in phrase.constraints)
     return Wish(
         words=goal.words,
         around=merge(around, {word: 0.6 for word in residual(phrase)}),
@@ -86,10 +87,10 @@ def _wish(situation: Situation, goal: Goal) -> tuple[Wish, Clause | None]:
         constraints=constraints,
         flags=merge(phrase.content, {} if named else clause.content if clause else {}),
         negated=phrase.negated,
-        ranked=any(isinstance(one, Extreme) for one in phrase.constraints),
+        ranked=ranked,
         added=adds_up(phrase.text) or bool(clause and adds_up(clause.text)),
         own=phrase.summaries,
-        summaries=clause.summaries if clause else frozenset(),
+        summaries=clause.summaries if clause and not ranked else frozenset(),
     ), clause
 
 

@@ -56,12 +56,20 @@ _ENGLISH_ENDINGS = (
     "est",
     "er",
     "al",
+    "ent",
+    "ant",
+    "ic",
+    "ure",
+    "age",
+    "ary",
+    "ory",
     "ship",
     "ism",
     "ist",
     "ize",
     "ise",
 )
+_NUMBERING = frozenset(("number", "no", "nr", "id", "#"))
 _SYMBOL = {"name": "@", "number": "#", "date": "#"}
 
 
@@ -180,7 +188,7 @@ def _compares(tokens: Sequence[Token], text: str, where: dict[int, int], used: s
     for operator, pattern in COMPARISONS:
         for match in pattern.finditer(text):
             at = where[match.start(1)]
-            if at in used:
+            if at in used or (operator == "eq" and "in" in match.group().split() and not _is_year(tokens, at)):
                 continue
             upper = tokens[where[match.start(2)]].value if operator == "between" else None
             first = where.get(match.start(), at)
@@ -208,6 +216,14 @@ def _compares(tokens: Sequence[Token], text: str, where: dict[int, int], used: s
                 )
             )
     return found
+
+
+def _is_year(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a number says when, and counts nothing."""
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    value = tokens[at].value
+    alone = following is None or following.kind != "word" or following.low in lexicon().stop
+    return isinstance(value, int) and 1500 <= value <= 2100 and alone
 
 
 def _extremes(tokens: Sequence[Token], used: set[int]) -> list[Extreme]:
@@ -321,11 +337,26 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
                     text=token.text,
                     at=at,
                     quoted=token.quoted,
+                    numbered=token.kind == "number" and _is_numbered(tokens, at),
                     value=token.text if token.kind == "name" else token.value,
                     context=_around(tokens, at, at, without=head | verb if token.kind == "number" else head),
                 )
             )
     return _grouped(sorted(found, key=lambda one: one.at), tokens)
+
+
+def _is_numbered(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a number tells which one is meant: "match 89", "number 12", and not how many."""
+    token = tokens[at]
+    before = tokens[at - 1] if at else None
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    if not token.text.isdigit() or before is None or before.kind != "word":
+        return False
+    if before.low in _NUMBERING:
+        return True
+    counts = following is not None and following.kind == "word" and following.low not in lexicon().stop
+    named = before.low not in lexicon().stop | lexicon().verbs | lexicon().before.keys()
+    return named and not counts and at > 1
 
 
 def _is_unknown(token: Token, box: Toolbox) -> bool:
@@ -343,8 +374,11 @@ def _grouped(found: list[Mention], tokens: Sequence[Token]) -> list[Mention]:
     result: list[Mention] = []
     for one in found:
         before = result[-1] if result else None
-        if before is not None and before.kind == one.kind and one.kind in ("name", "value"):
+        numbered = before is not None and before.numbered and one.numbered
+        if before is not None and before.kind == one.kind and (one.kind in ("name", "value") or numbered):
             between = [token.low for token in tokens[before.at + 1 : one.at]]
+            if numbered and between[-1:] == [tokens[before.at - 1].low]:
+                between = between[:-1]  # "room 3 and room 4"
             led = before.at > 0 and tokens[before.at - 1].low in lexicon().before
             if set(between) & _JOINING and set(between) <= _JOINING | {"of", "by"} and not ("then" in between and led):
                 group = before.group if before.group is not None else before.at

@@ -47,6 +47,7 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
     box = planner.box
     spoken = _verbs(clause)
     tokens = [token.stem for token in clause.tokens if token.kind == "word"]
+    wanting = bool(_WANTING.search(clause.text.lower()))
     found = []
     for tool in box.writing():
         verb = max(
@@ -62,6 +63,8 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         )
         verb = max(verb, max((_ALIAS for alias in tool.aliases if _says(alias, tokens)), default=0.0))
         parameters = merge(*(one.words for one in tool.parameters))
+        if wanting and box.touch(clause.content, tool.nouns) > 0.5:
+            verb = max(verb, 0.8 * max(box.closest(word, tool.verb) for word in _MAKING))
         noun = box.touch(clause.content, merge(tool.nouns, {word: 0.8 * weight for word, weight in parameters.items()}))
         plan = planner.build(tool, clause.constraints)
         strong = [one for one in clause.constraints if isinstance(one, Mention)]
@@ -146,8 +149,6 @@ def _verbs(clause: Clause) -> dict[str, float]:
     for word in clause.content:
         if word not in words:
             spoken[word] = 1.05
-    if clause.content and _WANTING.search(clause.text.lower()):
-        spoken.update({word: 0.8 for word in _MAKING if word not in spoken})
     return spoken
 
 

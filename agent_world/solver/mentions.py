@@ -51,6 +51,8 @@ _TOKEN = re.compile(
     r"(?<![\w])[-\u2212]\d+(?:\.\d+)?(?![\w-])|\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])"
     r"|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]"
 )
+_ORDINAL = re.compile(r"\d{1,2}\. ([A-Z]\w*)")
+_LEADING = frozenset(("against by for from of to vs and versus in at with").split())
 _ABBREVIATED = frozenset(("inc corp co ltd jr sr st dr mt bros no dept intl gmbh mr mrs ms").split())
 _CONNECTIVES = frozenset(
     ("of the de la le du des van von der den da di del and & for in y el los las dos bin al to on").split()
@@ -136,6 +138,8 @@ def _words(text: str, start: int, end: int) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text, start, end):
         word = match.group()
+        if word == "." and tokens and tokens[-1].text.endswith(".") and tokens[-1].start + len(tokens[-1].text) > match.start():
+            continue
         word = re.sub(r"['\u2019]s?$", "", word) if re.search(r"['\u2019]s?$", word) and len(word) > 2 else word
         low = word.lower()
         number = _number(low)
@@ -153,6 +157,8 @@ def _words(text: str, start: int, end: int) -> list[Token]:
                 value=tokens[-1].value * _SCALES[low],
                 start=tokens[-1].start,
             )
+        elif number is not None and tokens and tokens[-1].low in _LEADING and _leads_name(text, match.start()):
+            tokens.append(Token(text=f"{word}.", kind="word", start=match.start()))
         elif number is not None:
             tokens.append(Token(text=word, kind="number", value=number, start=match.start()))
         elif re.fullmatch(r"[^\w\s]", word):
@@ -162,6 +168,13 @@ def _words(text: str, start: int, end: int) -> list[Token]:
             parts = word.split("-") if re.fullmatch(r"[a-z]+(-[a-z]+)+", word) else [word]
             tokens += [Token(text=part, kind="word", start=match.start()) for part in parts]
     return tokens
+
+
+def _leads_name(text: str, at: int) -> bool:
+    """Whether a number with a full stop begins a name ("1. FC") and does not end a sentence."""
+    found = _ORDINAL.match(text, at)
+    words = lexicon()
+    return found is not None and found.group(1).lower() not in words.openings | words.verbs | words.stop
 
 
 def _number(low: str) -> int | float | None:

@@ -19,7 +19,7 @@ Summary = Literal["count", "sum", "mean", "difference", "share"]
 class Mention:
     """Something named: a name, a code, a date, a bare number, or a value that some parameter allows.
 
-    Names in a row ("A, B and C") have the same `group`.
+    Names in a row ("A, B and C") have the same `group`. A number is `numbered` when it tells which one is meant.
     """
 
     kind: Literal["name", "number", "date", "value"]
@@ -28,6 +28,7 @@ class Mention:
     context: Bag
     at: int
     quoted: bool = False
+    numbered: bool = False
     group: int | None = None
 
 

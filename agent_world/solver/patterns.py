@@ -24,6 +24,7 @@ COMPARISONS: tuple[tuple[Operator, re.Pattern[str]], ...] = tuple(
         ("gt", rf"\b(?:over|above|beyond|exceed\w*|after|past|in excess of|upwards of|(?:{_MORE}) than) {_YEAR}(#)"),
         ("lt", rf"\b(?:under|below|before|prior to|(?:{_LESS}) than) {_YEAR}(#)"),
         ("gt", r"\b\w+er than (?:the year )?(#)"),
+        ("eq", rf"\bin {_YEAR}(#)"),
         ("eq", r"\b(?:exactly|precisely|equal to|equals?) (#)"),
     )
 )

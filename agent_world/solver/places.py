@@ -44,9 +44,10 @@ _REACHED = 3  # places kept of a tool that feeds another one
 
 
 class Give(NamedTuple):
-    """The constraint is the argument for a parameter."""
+    """The constraint is the argument for a parameter, or for a pair of them that are the ends of a span."""
 
     parameter: Parameter
+    twin: Parameter | None = None
 
 
 class Feed(NamedTuple):
@@ -122,7 +123,7 @@ class Places:
         for parameter in tool.parameters:
             score = self.fit(constraint, parameter, tool)
             if score is not None:
-                yield score, Give(parameter)
+                yield score, Give(parameter, self._twin(constraint, parameter, tool))
             if isinstance(constraint, Extreme) and parameter.role == "order":
                 yield from self._sorts(constraint, parameter, tool)
             plain = parameter.role != "id" and not (_CODED | _ID) & set(parameter.words)
@@ -139,6 +140,17 @@ class Places:
                         yield 0.75 * score + 0.2 * near + 0.3 * (link.strength - 1) - 0.02, Feed(parameter, link, inner)
         if not tool.writes:
             yield from self._rows(constraint, tool, check)
+
+    def _twin(self, constraint: Constraint, parameter: Parameter, tool: IndexedTool) -> Parameter | None:
+        """The other end of the span that `parameter` begins or ends, when the constraint says something about both."""
+        ends = {"low": "high", "high": "low"}
+        if not isinstance(constraint, Compare) or parameter.role not in ends:
+            return None
+        own = parameter.words.keys()
+        others = [(len(own & one.words.keys()), one) for one in tool.parameters if one.role == ends[parameter.role]]
+        shared, twin = max(others, key=lambda pair: pair[0], default=(0, None))
+        told = twin is not None and (constraint.operator in ("between", "eq") or twin.required)
+        return twin if shared and told else None
 
     def _sorts(self, constraint: Extreme, parameter: Parameter, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
         """Sorting parameters that choose between the largest and the smallest first."""
@@ -185,7 +197,7 @@ class Places:
         if parameter.role in ("page", "size", "order"):
             return None
         if isinstance(constraint, Compare):
-            return self._fit_limit(constraint, parameter)
+            return self._fit_limit(constraint, parameter, tool)
         if isinstance(constraint, Extreme):
             first = constraint.more and not constraint.degrees and not constraint.context
             return 0.9 if first and tool.writes and parameter.numeric and _RANKS & set(parameter.words) else None
@@ -212,6 +224,8 @@ class Places:
                 return 0.3 + 0.7 * own if own > 0.2 or bare else None
             beside = {word: weight for word, weight in constraint.context.items() if weight == 1.0}
             own = self.box.touch(beside, parameter.words)
+            if constraint.numbered and role == "id" and parameter.numeric:
+                return 0.5 + 0.5 * own
             coded = role == "id" or (role == "text" and _NUMBERED & set(parameter.words))
             return 0.3 + 0.6 * own if coded and own > 0.6 and not constraint.text.isalpha() else None
         if constraint.kind == "date":
@@ -276,12 +290,15 @@ class Places:
             return 0.05 + 0.65 * near - paged if near > 0.3 else None
         return 0.15 + 0.6 * near if constraint.kind == "date" and _DATES & set(one.words) else None
 
-    def _fit_limit(self, constraint: Compare, parameter: Parameter) -> float | None:
+    def _fit_limit(self, constraint: Compare, parameter: Parameter, tool: IndexedTool) -> float | None:
         wanted = {"gt": "low", "ge": "low", "lt": "high", "le": "high"}.get(constraint.operator)
         if parameter.role not in ("low", "high"):
             if constraint.operator == "eq" and parameter.role == "number":
-                return 0.2 + 0.8 * self.box.touch(constraint.context, parameter.words)
+                return 0.2 + 0.8 * self.measured(constraint, parameter)
             return None
+        if wanted is None:
+            paired = self._twin(constraint, parameter, tool) is not None
+            wanted = "low" if paired else parameter.role if constraint.operator == "between" else ""
         if wanted is not None and constraint.degrees and not agrees(self.box, constraint, parameter.words):
             wanted = "high" if wanted == "low" else "low"
         if wanted is not None and wanted != parameter.role:

@@ -35,6 +35,7 @@ from agent_world.solver.query import Blame, Keep, Order, Place, Query
 
 _BEAM = 8
 _EXPLAINED = 1.0  # worth of a name that has led to what is given now
+_FAR = 9999  # an open end of a span
 _TRIED = 6  # places tried for a constraint
 
 
@@ -194,11 +195,15 @@ class Planner:
                 order = Order(place=slot.place, more=self._upward(constraint, slot.place.field), count=constraint.count)
             elif isinstance(slot, Give):
                 given[slot.parameter.name] = self.value_for(slot.parameter, constraint)
+                if slot.twin is not None and isinstance(constraint, Compare):
+                    given[slot.twin.name] = self._bound(slot.twin, constraint)
                 origins[slot.parameter.name] = frozenset({mark_of(constraint)})
                 if isinstance(constraint, Mention):
                     blame.append((constraint.text, tool.name, slot.parameter.name))
                     if slot.parameter.role == "search":
                         wanted.append(constraint.text)
+                elif slot.twin is not None and constraint.operator in ("between", "eq", "ge", "le"):
+                    continue  # the span says it all
                 elif isinstance(constraint, Compare) and (seen := self._visible(constraint, tool)) is not None:
                     keeps.append(self._keep(constraint, seen))
             elif isinstance(constraint, Extreme):
@@ -288,6 +293,13 @@ class Planner:
     def _bound(self, parameter: Parameter, constraint: Compare) -> Json:
         """A limit for a parameter that takes one; never narrower than what was asked for."""
         value = constraint.upper if constraint.operator == "between" and parameter.role == "high" else constraint.value
+        open_end = {"low": ("lt", "le"), "high": ("gt", "ge")}.get(parameter.role, ())
+        dated = not parameter.numeric
+        if constraint.operator in open_end:
+            end = parameter.role == "high"
+            return ("9999-12-31" if end else "0001-01-01") if dated else (_FAR if end else -_FAR)
+        if dated and isinstance(value, int):
+            return f"{value:04}-12-31" if parameter.role == "high" else f"{value:04}-01-01"
         if parameter.types == {"integer"} and isinstance(value, int) and not parameter.strict:
             if constraint.operator == "gt" and parameter.role == "low":
                 return value + 1
@@ -348,7 +360,8 @@ def slot_key(slot: Slot) -> tuple:
 
 
 def _filled(slots: Sequence[Slot | None]) -> set[str]:
-    return {slot.parameter.name for slot in slots if isinstance(slot, Give | Feed | Known)}
+    names = {slot.parameter.name for slot in slots if isinstance(slot, Give | Feed | Known)}
+    return names | {slot.twin.name for slot in slots if isinstance(slot, Give) and slot.twin is not None}
 
 
 def _free(slot: Slot, taken: Sequence[Slot | None]) -> bool:
