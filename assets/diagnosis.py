@@ -41,7 +41,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
             batch.create("diagnosis", f"diagnosis-{round_key(round)}", encode(found), parents=parents)
 
         (found,) = commit(world, "diagnosis", key, derivation, context.run_id, fill).versions
-        keys = targeted_keys(decode(Diagnosis, world.payload(found)))
+        keys = targeted_keys(decode(Diagnosis, world.payload(found)), most=settings.weakest)
         _add_keys(context, keys)
         made.append(found)
         weak[key] = keys

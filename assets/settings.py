@@ -15,23 +15,24 @@ class Settings:
     """Everything a run is parameterised by; it is part of the derivation of what the run makes.
 
     `tasks` are accepted training tasks aimed at per environment, `held_out` evaluation tasks, `arena` fresh tasks a
-    round, `targeted` new training tasks a round for one weak environment. Steps are optimiser steps.
+    round, `targeted` new training tasks a round for each of the `weakest` environments. Steps are optimiser steps.
     """
 
     seed: int = 7
     themes: int = 72
     environments: int = 14
     complexification_rounds: int = 2
-    tasks: int = 60
-    held_out: int = 10
+    tasks: int = 15
+    held_out: int = 8
     arena_environments: int = 5
-    arena: int = 8
-    targeted: int = 30
+    arena: int = 4
+    weakest: int = 4
+    targeted: int = 12
     rounds: int = 2
-    sft_steps: int = 900
+    sft_steps: int = 600
     grpo_steps: int = 20
-    round_sft_steps: int = 200
-    round_grpo_steps: int = 12
+    round_sft_steps: int = 120
+    round_grpo_steps: int = 10
     samples: int = 8
     control: bool = False
     threads: int = 2
@@ -43,32 +44,15 @@ class Settings:
 
 PROFILES: Mapping[str, Settings] = {
     "smoke": Settings(
-        themes=24,
-        environments=4,
-        tasks=16,
-        held_out=4,
-        arena=3,
-        targeted=6,
-        rounds=1,
-        sft_steps=60,
-        grpo_steps=3,
-        round_sft_steps=20,
-        round_grpo_steps=2,
-        samples=2,
+        themes=20, environments=3, tasks=6, held_out=3, arena=2, weakest=2, targeted=3, rounds=1, sft_steps=40,
+        grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=150,
-        held_out=14,
-        arena=12,
-        targeted=80,
-        sft_steps=4000,
-        grpo_steps=60,
-        round_sft_steps=600,
-        round_grpo_steps=30,
-        control=True,
+        tasks=80, held_out=12, arena=8, weakest=7, targeted=40, sft_steps=3000, grpo_steps=60, round_sft_steps=500,
+        round_grpo_steps=30, control=True,
     ),
-}
+}  # fmt: skip
 
 
 def settings_for(profile: str, **overrides: int | None) -> Settings:
