@@ -126,7 +126,9 @@ def is_flag(constraint: Constraint, box: Toolbox) -> bool:
     return (
         isinstance(constraint, Mention)
         and constraint.kind == "value"
-        and any("boolean" in one.types and stem(constraint.text) in one.names for tool in box.tools for one in tool.fields)
+        and any(
+            "boolean" in one.types and stem(constraint.text) in one.names for tool in box.tools for one in tool.fields
+        )
     )
 
 
@@ -252,7 +254,8 @@ def _flagged(plan: Plan, wish: Wish, planner: Planner) -> Plan:
     score = plan.score
     for parameter in plan.query.tool.parameters:
         if parameter.role == "flag" and parameter.name not in given:
-            said = max((planner.box.closest(word, parameter.names) for word in wish.flags), default=0.0)
+            names = {word: weight for word, weight in parameter.names.items() if word not in IDENTITY_ASKED}
+            said = max((planner.box.closest(word, names) for word in wish.flags), default=0.0)
             if said > 0.9:
                 given[parameter.name] = not wish.negated
                 score += 0.6
@@ -389,11 +392,12 @@ def _ordered(query: Query, wish: Wish, place: Place | None, whole: bool, extreme
     The field asked for may itself be the lowest or highest of something, or the number of rows is what is compared.
     """
     if not extremes:
-        return query, 0.0
+        slow = query.order is not None and not query.sorted
+        return query, -0.15 * slow - 0.15 * bool(slow and query.order.place.detail)
     extreme = extremes[0]
     if place is not None and place.field.numeric and wish.numeric:
         if planner.box.closest(stem("highest" if extreme.more else "lowest"), place.field.words) > 0.7:
-            return query, 0.8
+            return query, 0.8 + 0.6 * planner.places.measured(extreme, place.field)
     if query.spread and query.tool.items and query.order is None:
         near = planner.box.touch(extreme.context, query.tool.nouns)
         total = next((one for one in query.tool.fields if one.name == "total"), None)

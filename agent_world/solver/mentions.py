@@ -138,7 +138,12 @@ def _words(text: str, start: int, end: int) -> list[Token]:
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text, start, end):
         word = match.group()
-        if word == "." and tokens and tokens[-1].text.endswith(".") and tokens[-1].start + len(tokens[-1].text) > match.start():
+        if (
+            word == "."
+            and tokens
+            and tokens[-1].text.endswith(".")
+            and tokens[-1].start + len(tokens[-1].text) > match.start()
+        ):
             continue
         word = re.sub(r"['\u2019]s?$", "", word) if re.search(r"['\u2019]s?$", word) and len(word) > 2 else word
         low = word.lower()

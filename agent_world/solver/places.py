@@ -304,6 +304,8 @@ class Places:
         if wanted is not None and wanted != parameter.role:
             return None
         score = self.measured(constraint, parameter)
+        if isinstance(constraint.value, int) and not parameter.numeric:
+            score *= 0.85  # a year may be told of where the day is not known
         return 0.3 + 0.85 * score if score > 0.3 else None
 
     def measured(self, constraint: Compare | Extreme, one: Field | Parameter) -> float:
@@ -320,7 +322,7 @@ class Places:
         if constraint.degrees:
             told *= 0.6 if isinstance(constraint, Extreme) and degree < 0.5 else 0.9
         dated = (
-            0.75 if isinstance(constraint, Compare) and _yearly(constraint.value) and _DATES & set(one.words) else 0.0
+            0.75 if isinstance(constraint, Compare) and is_yearly(constraint.value) and _DATES & set(one.words) else 0.0
         )
         return max(told, 0.95 * degree, dated)
 
@@ -331,7 +333,8 @@ def agrees(box: Toolbox, constraint: Compare | Extreme, words: Bag) -> bool:
     return best is None or best.more
 
 
-def _yearly(value: Json) -> bool:
+def is_yearly(value: Json) -> bool:
+    """Whether a value is a date or may be a year."""
     return isinstance(value, str) or (isinstance(value, int) and 1000 <= value <= 2100)
 
 

@@ -11,8 +11,8 @@ from agent_world.rollouts.model import Turn
 from agent_world.solver.deeds import Deed
 from agent_world.solver.goals import Goal, align, goals_of
 from agent_world.solver.index import Toolbox, toolbox_of
-from agent_world.solver.model import Branch, Clause, Constraint, Extreme, Mention, Part, is_strong
-from agent_world.solver.places import Places
+from agent_world.solver.model import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, is_strong
+from agent_world.solver.places import Places, is_yearly
 from agent_world.solver.plan import Chance, Planner
 from agent_world.solver.reading import flat, read
 from agent_world.solver.run import Runner
@@ -122,7 +122,11 @@ class Situation:
                     else one
                     for one in constraints
                 ]
-            constraints += [one for one in previous.constraints if not (ranked and isinstance(one, Extreme))]
+            constraints += [
+                one
+                for one in previous.constraints
+                if not (ranked and isinstance(one, Extreme)) and not any(_replaces(other, one) for other in constraints)
+            ]
         return tuple(constraints)
 
     def fed_constraints(self, clause: Clause) -> tuple[Constraint, ...]:
@@ -132,3 +136,10 @@ class Situation:
             return ()
         given = {str(value) for deed in deeds for value in deed.arguments.values()}
         return tuple(one for one in deeds[0].constraints if not isinstance(one, Mention) or str(one.value) not in given)
+
+
+def _replaces(one: Constraint, other: Constraint) -> bool:
+    """Whether a comparison says something else about what another one is about: "and how many in 1963?"."""
+    if not isinstance(one, Compare) or not isinstance(other, Compare):
+        return False
+    return is_yearly(one.value) and is_yearly(other.value)

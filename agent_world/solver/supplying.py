@@ -95,13 +95,26 @@ def _meant(situation: Situation, parameter: Parameter, clause: Clause) -> Json:
         situation.clauses, key=lambda one: (one.position > clause.position, abs(one.position - clause.position))
     ):
         scored = [
-            (situation.box.match(parameter.meanings[str(value)], near.content), -number, value)
+            (
+                max(
+                    situation.box.match(parameter.meanings[str(value)], near.content),
+                    0.6 * situation.box.touch(near.content, _telling(parameter, value)),
+                ),
+                -number,
+                value,
+            )
             for number, value in enumerate(parameter.enum)
         ]
         score, _, value = max(scored, key=lambda entry: entry[:2])
         if score > 0.4:
             return value
     return None
+
+
+def _telling(parameter: Parameter, value: Json) -> dict[str, float]:
+    """The words that only the meaning of one allowed value has."""
+    others = {word for other, meaning in parameter.meanings.items() if other != str(value) for word in meaning}
+    return {word: weight for word, weight in parameter.meanings[str(value)].items() if word not in others}
 
 
 def exchanged(
