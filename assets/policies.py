@@ -61,7 +61,7 @@ def base_policy(
     tasks = task_set(world, "training")
     job = job_of(
         world, settings, method="grpo", base=checkpoint(world, "sft"), tasks=tasks,
-        hyper=grpo_hyper(settings, settings.grpo_steps),
+        hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job, tasks=tasks)
     return report(world, {"tasks": tasks["size"]}, [version], prove_all(world, "checkpoints", "training_metrics"))

@@ -16,9 +16,12 @@ def cold_start_hyper(settings: Settings) -> Hyper:
     return Hyper(steps=settings.sft_steps, learning_rate=3e-3, threads=settings.threads, **_TINY)
 
 
-def grpo_hyper(settings: Settings, steps: int) -> Hyper:
-    """GRPO with the paper's clipping and groups, at a rate and a batch that suit a model of a million parameters."""
-    return Hyper(steps=steps, learning_rate=2e-4, tasks_per_step=16, threads=settings.threads, **_TINY)
+def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
+    """GRPO with the paper's clipping and groups, at a rate and a batch that suit a model of a million parameters.
+
+    A step takes 16 of the set's `tasks`, or all of a smaller set.
+    """
+    return Hyper(steps=steps, learning_rate=2e-4, tasks_per_step=min(16, tasks), threads=settings.threads, **_TINY)
 
 
 def demonstration_hyper(settings: Settings) -> Hyper:

@@ -60,7 +60,12 @@ def _continue(
     )  # fmt: skip
     first = train(context, world, tracker, settings, name=f"{name}-demonstrations", round=round, job=shown, tasks=tasks)
     tried = job_of(
-        world, settings, method="grpo", base=first, tasks=tasks, hyper=grpo_hyper(settings, settings.round_grpo_steps)
+        world,
+        settings,
+        method="grpo",
+        base=first,
+        tasks=tasks,
+        hyper=grpo_hyper(settings, steps=settings.round_grpo_steps, tasks=tasks["size"]),
     )
     return [first, train(context, world, tracker, settings, name=name, round=round, job=tried, tasks=tasks)]
 
