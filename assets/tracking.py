@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class Tracker:
         import mlflow
         from mlflow import MlflowClient
 
+        logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of every table it makes
         mlflow.set_tracking_uri(uri)  # the trace exporter reads only the global one
         self.uri, self.loop = uri, loop
         self.client: MlflowClient = MlflowClient(uri)
