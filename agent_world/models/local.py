@@ -59,7 +59,9 @@ class LocalPolicy:
             BadInputError: it is no such directory.
         """
         from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
 
+        logging.disable_progress_bar()  # a bar for each of hundreds of loads of four megabytes
         try:
             tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True)
             model = AutoModelForCausalLM.from_pretrained(directory, local_files_only=True, dtype="auto")
