@@ -36,6 +36,7 @@ _SHEET_ROWS = 40
 _SHEET_COLUMNS = 5
 _PAGE_BYTES = 40_000
 _PAGES_READ = 6
+_RELATED_READ = 20
 _RELATED_SCORE = 0.03
 _NOT_THINGS = {"code", "alpha", "numeric", "name", "value", "type"}
 _PAGE_WORDS = 3
@@ -197,7 +198,7 @@ def _related(
     theme: Theme, corpus: Corpus, known: set[tuple[str, str]], database: Database, round: int
 ) -> _Addition | None:
     """A sheet of the next best data that search finds for the theme, when it has anything to do with it."""
-    for evidence in find_data(theme, corpus)[:_PAGES_READ]:
+    for evidence in find_data(theme, corpus)[:_RELATED_READ]:
         for table in corpus.tables(evidence.document.document_id):
             if evidence.score >= _RELATED_SCORE and _source_of(table) not in known:
                 key = corpus.keys(evidence.document.document_id).primary.get(table.name)

@@ -222,17 +222,27 @@ def _groups(tables: Sequence[RawTable]) -> Iterator[tuple[list[RawTable], Keys]]
 
 
 def _distinct_names(tables: Sequence[RawTable]) -> list[RawTable]:
-    """Tables told apart by the folder they came from when two have one name."""
-    counts = Counter(table.name for table in tables)
+    """Tables told apart by the nearest folder that differs when two have one name."""
+    namesakes: dict[str, list[RawTable]] = {}
+    for table in tables:
+        namesakes.setdefault(table.name, []).append(table)
     seen: Counter[str] = Counter()
     named = []
     for table in tables:
-        name = table.name
-        if counts[name] > 1:
-            name = f"{PurePosixPath(table.source.file.rpartition('!')[2]).parent.name} {name}"
+        name = f"{_telling_folder(table, namesakes[table.name])} {table.name}".strip()
         seen[name] += 1
         named.append(replace(table, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
     return named
+
+
+def _telling_folder(table: RawTable, namesakes: Sequence[RawTable]) -> str:
+    """The folder nearest to the file in which not all of these tables lie; "" when there is one table or no such."""
+    paths = [PurePosixPath(one.source.file.rpartition("!")[2]).parts[-2::-1] for one in namesakes]
+    own = PurePosixPath(table.source.file.rpartition("!")[2]).parts[-2::-1]
+    for level, folder in enumerate(own):
+        if any(len(path) <= level or path[level] != folder for path in paths):
+            return folder
+    return ""
 
 
 def _frequent_cells(tables: Sequence[RawTable]) -> Iterator[str]:

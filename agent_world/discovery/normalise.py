@@ -15,7 +15,7 @@ from agent_world.discovery.model import RawTable
 from agent_world.discovery.words import name_words
 
 _MIN_THINGS = 3
-_MIN_REPEATS = 3.0
+_MIN_REPEATS = 2.5
 _MIN_REPEATS_NAMED = 1.5
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 _DATE = re.compile(r"\d{1,4}[-/. ](\d{1,2}|[A-Z][a-z]{2})[-/. ]\d{1,4}|\d{4}-\d\d.*")

@@ -59,7 +59,7 @@ def find_references(
                 found = _found(table, column, counts, reference, parent, corpus)
                 place = (reference.table_id, table.name)
                 told = min(len(parent.header), _MANY_COLUMNS)  # of several lists of one thing the one that tells more
-                rank = (*score[:3], told, score[3])
+                rank = (*score[:3], told, score[3], parent.total)
                 if place not in best or rank > best[place][0]:
                     best[place] = (rank, found)
     ordered = sorted(best.values(), key=lambda item: (item[0], item[1].table.name), reverse=True)

@@ -13,49 +13,67 @@ from agent_world.discovery.records import MIN_RECORDS, Records, records_of_json
 from agent_world.identity import sha256
 
 _MIN_SIBLINGS = 4
+_ALIKE = 0.7
 
 
 def union_of_siblings(tables: Sequence[RawTable]) -> tuple[RawTable, ...]:
-    """Tables of sibling files that have one shape become one table, told apart by a column with the file's name.
+    """Tables of one shape from sibling files become one table, told apart by a column with the file's name.
 
-    One shape: the same header, or the same name and mostly the same columns.
+    One shape: mostly the same columns, and the same name unless each is called after its file.
     """
-    merged: list[RawTable] = []
-    families: dict[tuple[str, ...], list[RawTable]] = {}
-    for table in tables:
-        folder = str(PurePosixPath(table.source.file).parent)
-        own = file_stem(table.source.file) == table.name
-        families.setdefault((folder, *table.header) if own else (folder, "", table.name), []).append(table)
-    for (folder, *_), members in families.items():
-        files = {member.source.file for member in members}
-        if len(members) < _MIN_SIBLINGS or len(files) < len(members) or not _alike(members):
-            merged.extend(members)
-            continue
-        header = tuple(dict.fromkeys(name for member in members for name in member.header))
-        rows = [
-            (*(row.get(name) for name in header), file_stem(member.source.file))
-            for member in members
-            for row in (dict(zip(member.header, cells, strict=True)) for cells in member.rows)
-        ]
-        source = replace(
-            members[0].source, file=folder, sha256=sha256("".join(member.source.sha256 for member in members))
-        )
-        name = PurePosixPath(folder).name if file_stem(members[0].source.file) == members[0].name else members[0].name
-        merged.append(
-            RawTable(
-                name=name,
-                header=(*header, "part"),
-                rows=tuple(spread(rows, kept_rows(len(rows)))),
-                total=len(rows),
-                source=source,
-            )
-        )
-    return tuple(merged)
+    families: list[list[RawTable]] = []
+    for table in map(_by_folder, tables):
+        family = next((known for known in families if _is_sibling(table, known)), None)
+        if family is None:
+            families.append([table])
+        else:
+            family.append(table)
+    return tuple(table for family in families for table in _merged(family))
 
 
-def _alike(members: Sequence[RawTable]) -> bool:
-    every = set().union(*(member.header for member in members))
-    return sum(len(member.header) for member in members) >= 0.7 * len(every) * len(members)
+def _by_folder(table: RawTable) -> RawTable:
+    """The table with the column that refers to its file's records called after the folder, as in every sibling."""
+    stem, folder = file_stem(table.source.file), _folder(table).name
+    header = tuple(folder if column == stem else column for column in table.header)
+    return replace(table, header=header) if len(set(header)) == len(header) else table
+
+
+def _folder(table: RawTable) -> PurePosixPath:
+    return PurePosixPath(table.source.file).parent
+
+
+def _is_sibling(table: RawTable, family: Sequence[RawTable]) -> bool:
+    first = family[0]
+    if _folder(table) != _folder(first) or any(member.source.file == table.source.file for member in family):
+        return False
+    called_after_file = [file_stem(one.source.file) == one.name for one in (table, first)]
+    if not all(called_after_file) and (any(called_after_file) or table.name != first.name):
+        return False
+    shared, every = set(table.header) & set(first.header), set(table.header) | set(first.header)
+    return len(shared) >= _ALIKE * len(every)
+
+
+def _merged(family: Sequence[RawTable]) -> Sequence[RawTable]:
+    if len(family) < _MIN_SIBLINGS:
+        return family
+    header = tuple(dict.fromkeys(name for member in family for name in member.header))
+    rows = [
+        (*(row.get(name) for name in header), file_stem(member.source.file))
+        for member in family
+        for row in (dict(zip(member.header, cells, strict=True)) for cells in member.rows)
+    ]
+    first, folder = family[0], _folder(family[0])
+    digest = sha256("".join(member.source.sha256 for member in family))
+    name = folder.name if file_stem(first.source.file) == first.name else first.name
+    return [
+        RawTable(
+            name=name,
+            header=(*header, "part"),
+            rows=tuple(spread(rows, kept_rows(len(rows)))),
+            total=len(rows),
+            source=replace(first.source, file=str(folder), sha256=digest),
+        )
+    ]
 
 
 def records_by_file(documents: Mapping[str, bytes], name: str) -> Records:

@@ -85,7 +85,7 @@ def test_rounds_are_the_same_twice(rounds, corpus):
 def test_the_id_of_a_database_decides_the_format_of_its_sheets(rounds, corpus):
     theme, made = rounds
     formats = set()
-    for name in "abcdefghijklmnop":
+    for name in "abcdefgh":
         database, _ = complexify(replace(made[0][0], database_id=name), made[0][1], theme, corpus, 1)
         formats |= {document.format for document in database.documents}
-    assert len(formats) >= 4
+    assert len(formats) >= 3
