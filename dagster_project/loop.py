@@ -13,7 +13,7 @@ from agent_world.codec import encode
 from agent_world.errors import AgentWorldError
 from agent_world.home import service_home
 from agent_world.identity import canonical_json, derivation_hash, sha256
-from assets.partitions import RANGE_END, RANGE_START, environments, round_key, targeted
+from assets.partitions import RANGE_END, RANGE_START, environments, round_key, rounds, targeted
 from assets.progress import console
 from assets.settings import Settings
 from dagster_project.resources import resources_for
@@ -73,6 +73,7 @@ def run_loop(lake: str, settings: Settings, *, resume: bool = False) -> None:
     _mark(opened, name, settings, "started")
     with instance_of(lake) as instance:
         stages = _Stages(instance, lake, settings)
+        instance.add_dynamic_partitions(rounds.name, [round_key(number) for number in range(settings.rounds + 1)])
         stages.run("Themes and their data", ["themes", "mined"])
         keys = instance.get_dynamic_partitions(environments.name)
         stages.run("Environments", ["databases", "tools", "environments"], keys)
