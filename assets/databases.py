@@ -52,7 +52,7 @@ def snapshot_of(world: World, key: str, *, mined: bool = False) -> Snapshot:
     """The richest database of an environment before workflow tables, or what was `mined` for it, with its theme."""
     row = [
         row
-        for row in world.read("databases", where={"database_id": key, "state": "created"})
+        for row in world.read("databases", where={"database_id": key, "state": ["created", "superseded"]})
         if not any(table["workflow"] for table in row["tables"]) and not (mined and row["round"])
     ][-1]
     version = VersionId(row["version_id"])
