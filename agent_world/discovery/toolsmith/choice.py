@@ -12,7 +12,7 @@ from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, 
 
 MOST_TOOLS = 24
 _LEAST_READS = 6
-_GUESSES = 2
+_GUESSES = 3
 _LONGEST_NAME = 64  # more is refused by model providers
 _WORTH = {
     "search": 1.2,
@@ -32,7 +32,7 @@ def choose(
 ) -> list[Draft]:
     """The drafts to propose: reading tools, those of workflows, those of documents.
 
-    At least a third of them write, where there are workflows. Up to two guesses come on top: the gate has its say.
+    At least a third of them write, where there are workflows. Up to three guesses come on top: the gate has its say.
     """
     written = [draft for overlay in overlays for draft in overlay.drafts] + _of_documents(documents)
     writers = sum(draft.tool.writes for draft in written)

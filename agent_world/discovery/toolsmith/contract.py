@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -54,7 +55,7 @@ class Param:
         if self.required:
             return f"{self.name}: {hint}"
         if self.default is not None:
-            return f"{self.name}: {hint} = {self.default!r}"
+            return f"{self.name}: {hint} = {json.dumps(self.default)}"
         return f"{self.name}: {hint} | None = None"
 
 

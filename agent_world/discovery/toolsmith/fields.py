@@ -9,7 +9,7 @@ from agent_world.discovery.toolsmith.words import EVERYDAY, ascii_words
 from agent_world.environments.model import Column
 
 _RECORD_FIELDS = 10
-_ENUM_VALUES = 12
+_ENUM_VALUES = 16
 _ENUM_LENGTH = 32
 _GROUP_VALUES = 60
 _DATE_PARTS = {"day", "hour", "minute", "second", "month", "week", "weekday"}

@@ -11,6 +11,7 @@ from agent_world.discovery.toolsmith.reads import children, groups, guesses, lis
 from agent_world.discovery.toolsmith.view import Entity, View
 
 _MEASURES, _GROUPS = 2, 2
+_TOSS_UP = 0.9  # labels that are shared less often go by search, which shows all who share one
 
 
 def reading_drafts(view: View, rng: Random) -> list[Draft]:
@@ -31,6 +32,8 @@ def _of_entity(view: View, entity: Entity, rng: Random) -> Iterator[Draft | None
         yield groups.summarised(view, entity, group, measures[0] if measures else None, rng)
     if measures:
         yield groups.figures(view, entity, measures[0], rng)
+    if entity.label and len(set(entity.values(entity.label))) < _TOSS_UP * len(entity.rows):
+        yield guesses.by_code(view, entity, entity.label, rng)
     for column in entity.with_roles("code", "text", "list"):
         if column.role == "code":
             yield guesses.by_code(view, entity, column, rng)

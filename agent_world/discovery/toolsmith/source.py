@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from agent_world.discovery.toolsmith.contract import Param
 from agent_world.discovery.toolsmith.view import Entity, Field, Link
 
+_WIDTH = 100
+_AND = "\n  AND "
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _SQL_WORDS = frozenset(
     "abort action add after all alter always analyze and as asc attach before begin between by cascade case cast check "
@@ -52,10 +54,10 @@ class Query:
         ]
         return "\n".join(
             [
-                f"SELECT {', '.join(_named(expression, name) for expression, name in self.shown)}",
+                _wrapped("SELECT", (_named(expression, name) for expression, name in self.shown)),
                 f"FROM {quoted(self.entity.name)}",
                 *joins,
-                *([f"WHERE {' AND '.join(self.where)}"] if self.where else []),
+                *([f"WHERE {_AND.join(self.where)}"] if self.where else []),
                 *([f"GROUP BY {', '.join(self.group)}"] if self.group else []),
                 *([f"ORDER BY {', '.join(self.order)}"] if self.order else []),
             ]
@@ -153,6 +155,16 @@ def refuse_unknown(entity: Entity, argument: str, cure: str) -> str:
 def _inline(identifier: str) -> str:
     """An identifier inside a one-line SQL text that is itself in double quotes."""
     return quoted(identifier).replace('"', '\\"')
+
+
+def _wrapped(clause: str, items: Iterable[str]) -> str:
+    """A clause with its items, broken between them into lines that can be read."""
+    lines = [clause]
+    for item in items:
+        if len(lines[-1]) + len(item) > _WIDTH and lines[-1] != clause:
+            lines.append(" " * len(clause))
+        lines[-1] += f" {item},"
+    return "\n".join(lines).removesuffix(",")
 
 
 def _named(expression: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Tools that rest on a guess: that a code names one row, that a cell holds a list, that a text starts with a number.
+"""Tools that rest on a guess: a code or a name is one row's own, a cell is a list, a text starts with a number.
 
 Their tests are drawn from the rows whatever the guess says, so that the gate settles it.
 """
@@ -54,21 +54,22 @@ _CODES = {
 
 
 def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | None:
-    """One row by a code that looks as if it named it; the key itself is another."""
+    """One row by a code, or by its label, that looks as if it named it; the key itself is another."""
     known = entity.values(code)
-    if entity.key is None or not _CODES & set(ascii_words(code.name)) or len(known) < 10:
+    if entity.key is None or len(known) < 10 or len(set(known)) < _LEAST_DISTINCT * len(known):
         return None
-    if len(set(known)) < _LEAST_DISTINCT * len(known):
+    if code != entity.label and not _CODES & set(ascii_words(code.name)):
         return None
     field = own_field(entity, code)
     fields = item_fields(entity, [field])
     links = links_of(fields)
-    name = snake(f"get {entity.one} by {field.name}")
+    said = f"{entity.one} number" if field.words == entity.one else field.words
+    name = snake(f"get {entity.one} by {said}")
     param = Param(
         name=field.name,
         kind=kind_of(code),
-        words=f"{field.words} of the {entity.one}",
-        meaning=Meaning(kind="filter", table=entity.name, column=code.name),
+        words=f"{said} of the {entity.one}",
+        meaning=Meaning(kind="label" if code == entity.label else "filter", table=entity.name, column=code.name),
     )
     column = column_of(field, links)
     query = Query(
@@ -82,21 +83,21 @@ def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | No
     body = (
         f"row = {fetch(query, {param.name: param.name}, 'fetchone')}\n"
         "if row is None:\n"
-        f'    raise Refused("not_found", f"There is no {entity.one} with {field.words} {{{param.name}}}.")\n'
+        f'    raise Refused("not_found", f"There is no {entity.one} with {said} {{{param.name}}}.")\n'
         f"return {shown}"
     )
     tool = make_tool(
         environment=view.database.database_id,
         name=name,
         pattern="lookup",
-        what=f"The {entity.one} with a certain {field.words}.",
+        what=f"The {entity.one} with a certain {said}.",
         params=[param],
         result=Result(fields=tuple(out_of(field) for field in fields)),
         source=function(
-            name, f"The {entity.one} that has this {field.words}.", [param], body, imports=["Refused"], helpers=helper
+            name, f"The {entity.one} that has this {said}.", [param], body, imports=["Refused"], helpers=helper
         ),
         tables=[entity.name, *(link.parent.name for link in links)],
-        refusals=[f"an unknown {field.words} (not_found)"],
+        refusals=[f"an unknown {said} (not_found)"],
         said=["which one is", "identify"],
         nouns=[entity.one, field.words],
     )

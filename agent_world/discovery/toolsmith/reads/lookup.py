@@ -169,6 +169,7 @@ def search(view: View, entity: Entity, rng: Random) -> Draft | None:
     for text in labels:
         if not text.isascii():
             gives("ignores case and accents", "edge", answers.folded(text).upper())
+            gives("takes accents and capitals", "edge", text.upper())
             break
     long = next((text for text in labels if len(text) >= 4), labels[0])
     gives("takes % as a plain character", "edge", f"{long[:1]}%{long[-1:]}")

@@ -118,7 +118,7 @@ def words_of(entity: Entity) -> set[str]:
 
 
 def upper_quarter(values: Sequence[float]) -> float | None:
-    """A round number from which on about a quarter of `values` lie; None when there is no such cut."""
+    """One of `values`, a round one if it can be, from which on about a quarter of them lie; None when there is none."""
     known = sorted(values)
     if len(set(known)) < 8:
         return None
@@ -127,7 +127,7 @@ def upper_quarter(values: Sequence[float]) -> float | None:
     step = 10 ** max(0, len(str(int(size))) - 2) if size >= 10 else 1
     round_cut = math.ceil(cut / step) * step if size >= 1 else cut
     for bound in (round_cut, cut):
-        if 0.05 * len(known) <= sum(value >= bound for value in known) <= 0.5 * len(known):
+        if bound in known and 0.05 * len(known) <= sum(value >= bound for value in known) <= 0.5 * len(known):
             return bound
     return None
 
