@@ -66,8 +66,8 @@ def test_a_job_past_its_deadline_is_stopped_and_its_metrics_were_followed(lake, 
     _, job = lake
     rows = []
     slow = long_job(job, tmp_path)
-    with pytest.raises(TrainingFailedError, match="deadline of 30 s"):
-        supervise(slow, tmp_path, deadline_s=30, on_metrics=rows.append)
+    with pytest.raises(TrainingFailedError, match="deadline of 60 s"):
+        supervise(slow, tmp_path, deadline_s=60, on_metrics=rows.append)
     assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) > 2
     assert not (output_folder(slow, tmp_path) / "checkpoint").exists()
