@@ -52,7 +52,8 @@ def test_an_environment_gets_a_dozen_tools_or_more_of_which_a_third_write():
 
 def test_every_tool_passes_the_gate_but_the_guesses_it_refutes():
     doubtful = {verdict.tool.name for verdict in verdicts() if verdict.accuracy != 1.0}
-    assert doubtful == {"rank_ships_by_tonnage", "get_sailing_by_line_code"}
+    assert "rank_ships_by_tonnage" in doubtful
+    assert doubtful <= {name for name, draft in drafts().items() if draft.unsure}
     assert [v.reasons for v in verdicts() if v.tool.name == "rank_ships_by_tonnage"] == [("low_accuracy",)]
     proposed = proposal()
     assert check_environment(proposed.database, proposed.files, verdicts(), default_sandbox()).accepted
