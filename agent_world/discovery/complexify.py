@@ -31,7 +31,7 @@ from agent_world.environments.model import (
 )
 from agent_world.identity import rng, slug
 
-MAX_BYTES = 8_000_000
+_MAX_ADDED_ROWS = 3_000
 _SHEET_ROWS = 40
 _SHEET_COLUMNS = 5
 _PAGE_BYTES = 40_000
@@ -131,6 +131,8 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
     names = {item.table.name for item in built}
     for found in references:
         table = _named(found)
+        if len(table.rows) > _MAX_ADDED_ROWS:
+            continue
         parent = build([table], {table.name: found.link.parent_column}, [], added_in=round)[0]
         if parent.table.name in names or len(parent.table.columns) < 2 or not _brings_rows(parent, built):
             continue
@@ -164,7 +166,7 @@ def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
     )
     values = [value for value in item.columns[found.link.column] if value is not None]
     theirs = set(parent.columns[key])
-    integrity = round_share(sum(value in theirs for value in values), len(values))
+    integrity = round(sum(value in theirs for value in values) / len(values), 4)  # a reference has values
     foreign = ForeignKey(
         column=found.link.column, parent=parent.table.name, parent_column=key, integrity=integrity, origin="discovered"
     )
@@ -178,11 +180,6 @@ def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
     )
     table = replace(item.table, columns=columns, foreign_keys=(*item.table.foreign_keys, foreign))
     return Built(table=table, columns=item.columns)
-
-
-def round_share(part: int, whole: int) -> float:
-    """A share with four decimals; 1.0 of nothing."""
-    return round(part / whole, 4) if whole else 1.0
 
 
 def _sheet(references: Sequence[FoundReference], database: Database, round: int) -> _Addition | None:

@@ -39,6 +39,7 @@ class Reference(NamedTuple):
 
     document_id: int
     table_id: int
+    table_name: str
     column: str
     cells: frozenset[str]
 
@@ -133,8 +134,11 @@ class Corpus:
     @cached_property
     def references(self) -> tuple[Reference, ...]:
         """Columns with distinct text values, all values of the source where it is not too long."""
-        rows = self._connection.execute("SELECT document, table_id, column, cells FROM refs ORDER BY rowid")
-        return tuple(Reference(row[0], row[1], row[2], frozenset(json.loads(zlib.decompress(row[3])))) for row in rows)
+        rows = self._connection.execute(
+            "SELECT r.document, r.table_id, t.name, r.column, r.cells FROM refs r JOIN tables t ON t.id = r.table_id "
+            "ORDER BY r.rowid"
+        )
+        return tuple(Reference(*row[:4], frozenset(json.loads(zlib.decompress(row[4])))) for row in rows)
 
     def complete_table(self, table_id: int) -> RawTable:
         """One table with all the rows that were read, where they are kept, else its sample."""

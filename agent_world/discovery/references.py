@@ -12,7 +12,7 @@ from agent_world.discovery.model import RawTable
 
 _MIN_INCLUSION = 0.9
 _MIN_NAMED_INCLUSION = 0.7  # where the names agree: real data spells some countries its own way, and that is measured
-_MAX_REFERRED = 400  # rows brought in beside those that are referred to
+_SPARE_ROWS = 400  # up to so many rows come along, also those that nothing refers to yet
 _LONG_CODE = 4
 _MANY_COLUMNS = 8
 _NAMES_AGREE = 0.6
@@ -87,9 +87,7 @@ def _score(
         return None
     inclusion = sum(counts[value] for value in common) / sum(counts.values())
     document = corpus.document(reference.document_id)
-    similarity = max(
-        (name_similarity(column, name, reference.column) for name in document.table_names[:1]), default=0.0
-    )
+    similarity = name_similarity(column, reference.table_name, reference.column)
     if inclusion < (_MIN_NAMED_INCLUSION if similarity >= _NAMES_AGREE else _MIN_INCLUSION):
         return None
     length = sum(map(len, common)) / len(common)
@@ -103,13 +101,18 @@ def _found(
     table: RawTable, column: str, counts: Counter[str], reference: Reference, parent: RawTable, corpus: Corpus
 ) -> FoundReference:
     position = parent.header.index(reference.column)
-    referred = [row for row in parent.rows if row[position] in counts]
-    others = [row for row in parent.rows if row[position] not in counts][: max(0, _MAX_REFERRED - len(referred))]
-    rows = tuple(row for row in parent.rows if row in set(referred) | set(others))
+    spare = _SPARE_ROWS - sum(row[position] in counts for row in parent.rows)
+    rows = []
+    for row in parent.rows:
+        if row[position] in counts:
+            rows.append(row)
+        elif spare > 0:
+            rows.append(row)
+            spare -= 1
     document = corpus.document(reference.document_id)
     common = counts.keys() & reference.cells
     return FoundReference(
-        table=replace(parent, rows=rows),
+        table=replace(parent, rows=tuple(rows)),
         document_id=reference.document_id,
         package=document.package,
         link=Link(
