@@ -12,7 +12,7 @@ from agent_world.solver.finding import first_value
 from agent_world.solver.goals import Goal, Wish, adds_up, is_flag, readings, residual
 from agent_world.solver.lexicon import stem
 from agent_world.solver.model import Clause, Constraint, Extreme, Mention, is_strong
-from agent_world.solver.situation import Situation
+from agent_world.solver.situation import Situation, replaces
 
 _TOLD = 0.45  # how well a yes-or-no field must fit before it is taken for the answer
 
@@ -70,6 +70,7 @@ def _wish(situation: Situation, goal: Goal) -> tuple[Wish, Clause | None]:
         base = situation.inherited(clause, _guesses(situation, goal, clause), True)
         if any(isinstance(one, Extreme) for one in phrase.constraints):
             base = tuple(one for one in base if not isinstance(one, Extreme))
+        base = tuple(one for one in base if not any(replaces(other, one) for other in phrase.constraints))
         seen = {(type(one), getattr(one, "value", None)) for one in base if not isinstance(one, Extreme)}
         constraints = (
             *base,

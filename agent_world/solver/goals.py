@@ -11,7 +11,7 @@ from agent_world.environments.model import Json
 from agent_world.solver.fields import Bag, Field, Parameter, bag_of, merge
 from agent_world.solver.index import IndexedTool, Toolbox
 from agent_world.solver.lexicon import lexicon, stem
-from agent_world.solver.model import Clause, Constraint, Extreme, Mention, Summary, weight_of
+from agent_world.solver.model import Clause, Compare, Constraint, Extreme, Mention, Summary, mark_of, weight_of
 from agent_world.solver.places import LABELS
 from agent_world.solver.plan import Plan, Planner
 from agent_world.solver.query import Detail, Order, Place, Query
@@ -147,6 +147,8 @@ def align(goals: Sequence[Goal], clauses: Sequence[Clause], box: Toolbox) -> dic
             score = _overlap(box, goal, spoken)
             shared = {one.text for one in goal.phrase.mentions} & {one.text for one in clause.mentions}
             score += 0.4 * len(shared)
+            compared = {mark_of(one) for one in goal.phrase.constraints if isinstance(one, Compare)}
+            score += 0.4 * len(compared & {mark_of(one) for one in clause.constraints if isinstance(one, Compare)})
             if any(isinstance(one, Extreme) for one in goal.phrase.constraints) and any(
                 isinstance(one, Extreme) for one in clause.constraints
             ):
@@ -305,7 +307,8 @@ def _targets(wish: Wish, tool: IndexedTool, query: Query, planner: Planner):
         explicit = 0.15 if "count" in wish.own else 0.0 if "count" in wish.summaries else -0.35
         grouped = 0.3 if any(one.counts and one.item for one in tool.fields) else 0.0
         searched = 0.4 if query.wanted else 0.0  # what carries a name is rarely what is counted
-        yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped - searched
+        foreign = 0.3 if noun < 0.25 else 0.0
+        yield None, "count", False, 0.4 + 0.4 * noun + explicit - grouped - searched - foreign
 
 
 def suits(wish: Wish, one: Field | Parameter, nouns: Bag, box: Toolbox) -> float | None:
@@ -397,7 +400,7 @@ def _ordered(query: Query, wish: Wish, place: Place | None, whole: bool, extreme
     extreme = extremes[0]
     if place is not None and place.field.numeric and wish.numeric:
         if planner.box.closest(stem("highest" if extreme.more else "lowest"), place.field.words) > 0.7:
-            return query, 0.8 + 0.6 * planner.places.measured(extreme, place.field)
+            return query, 1.8 + 0.4 * planner.places.measured(extreme, place.field)
     if query.spread and query.tool.items and query.order is None:
         near = planner.box.touch(extreme.context, query.tool.nouns)
         total = next((one for one in query.tool.fields if one.name == "total"), None)

@@ -15,6 +15,7 @@ from agent_world.solver.model import Branch, Clause, Part
 _IF = {"if", "unless", "provided", "should", "when", "assuming", "whenever", "supposing"}
 _TRAILING = {"and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'}
 _ELSE = {"otherwise", "else", "failing"}
+_PRONOUNS = frozenset(("that that's this it it's they he she he's she's you we").split())
 _FAILED = re.compile(
     r"\b(impossible|(?:not|isn't|no longer) (?:possible|allowed)|refus\w+|fail\w*|reject\w*|turned down|declin\w+"
     r"|denied|won't|can't|cannot|(?:not|doesn't|didn't) (?:work|go through))\b"
@@ -101,6 +102,9 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
             words = words[:-1]
         if not words:
             continue
+        words = _after_sequence(words)
+        if not words:
+            continue
         lows = [token.low for token in words]
         role = "plain"
         if (
@@ -116,6 +120,25 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
             role = "else"
         result.append((role, [*words, *([Token(text="?", kind="mark")] if asked else [])]))
     return result
+
+
+def _after_sequence(words: list[Token]) -> list[Token]:
+    """Without a "when that is settled" at the beginning, which says no more than the order of things."""
+    lows = [token.low for token in words]
+    if lows[0] not in ("when", "once", "after") or lows[1:2] == [] or lows[1] not in _PRONOUNS:
+        return words
+    verbs = lexicon().verbs
+    end = next(
+        (
+            at
+            for at, token in enumerate(words)
+            if at > 1 and (token.low in verbs and not token.low.endswith(("ed", "ing")) or token.kind != "word")
+        ),
+        len(words),
+    )
+    if end < len(words) and words[end].kind not in ("word", "mark"):
+        return words  # tells something of its own
+    return words[end + 1 :] if end < len(words) and words[end].text == "," else words[end:]
 
 
 def _opening(piece: Sequence[Token]) -> bool:

@@ -11,7 +11,7 @@ from agent_world.rollouts.model import Turn
 from agent_world.solver.deeds import Deed
 from agent_world.solver.goals import Goal, align, goals_of
 from agent_world.solver.index import Toolbox, toolbox_of
-from agent_world.solver.model import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, is_strong
+from agent_world.solver.model import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, is_strong, mark_of
 from agent_world.solver.places import Places, is_yearly
 from agent_world.solver.plan import Chance, Planner
 from agent_world.solver.reading import flat, read
@@ -125,7 +125,7 @@ class Situation:
             constraints += [
                 one
                 for one in previous.constraints
-                if not (ranked and isinstance(one, Extreme)) and not any(_replaces(other, one) for other in constraints)
+                if not (ranked and isinstance(one, Extreme)) and not any(replaces(other, one) for other in constraints)
             ]
         return tuple(constraints)
 
@@ -138,8 +138,8 @@ class Situation:
         return tuple(one for one in deeds[0].constraints if not isinstance(one, Mention) or str(one.value) not in given)
 
 
-def _replaces(one: Constraint, other: Constraint) -> bool:
+def replaces(one: Constraint, other: Constraint) -> bool:
     """Whether a comparison says something else about what another one is about: "and how many in 1963?"."""
-    if not isinstance(one, Compare) or not isinstance(other, Compare):
+    if not isinstance(one, Compare) or not isinstance(other, Compare) or mark_of(one) == mark_of(other):
         return False
     return is_yearly(one.value) and is_yearly(other.value)
