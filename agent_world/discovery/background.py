@@ -23,9 +23,12 @@ class Background:
     themes: int
     frequencies: Mapping[str, int]
 
-    def terms(self, title: str, text: str) -> dict[str, float]:
-        """The distinctive stems of a theme with their weights, heaviest first (tf-idf, the title counting more)."""
-        counts = Counter(stems(text))
+    def terms(self, title: str, words: Iterable[str]) -> dict[str, float]:
+        """The distinctive stems of a theme with their weights, heaviest first (tf-idf, the title counting more).
+
+        `words` are the stems of its text.
+        """
+        counts = Counter(words)
         for word in stems(title):
             counts[word] += _TITLE_WEIGHT
         weights = {

@@ -239,7 +239,7 @@ def _format(database: Database, round: int) -> Format:
 def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int) -> _Addition | None:
     """A page of documentation that shares at least three distinctive words with the theme."""
     text = theme_text(theme.title, theme.description, theme.nouns, theme.verbs, theme.tools)
-    terms = corpus.background.terms(theme.title, text)
+    terms = corpus.background.terms(theme.title, stems(text))
     for hit in corpus.search(terms, _PAGES_READ, kind="page"):
         source, data = corpus.page(hit.document.document_id)
         shared = [word for word in terms if word in hit.document.fields["readme"]]

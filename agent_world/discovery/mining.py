@@ -68,9 +68,10 @@ def find_data(theme: Theme, corpus: Corpus) -> list[Evidence]:
 
 def find_data_for(title: str, text: str, corpus: Corpus) -> list[Evidence]:
     """`find_data` for a title and a text."""
-    terms = corpus.background.terms(title, text)
+    words = stems(text)
+    terms = corpus.background.terms(title, words)
     hits = corpus.search(terms, _SEARCHED, kind="tables")
-    return corpus.relevance.judge(title, text, [hit.document for hit in hits])
+    return corpus.relevance.judge(terms, words, [hit.document for hit in hits])
 
 
 def is_convincing(evidence: Evidence) -> bool:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_world.discovery.background import Background
 from agent_world.discovery.model import CorpusDocument
-from agent_world.discovery.text import stems
 
 _COMMON_DOCUMENTS = 0.20
 _RARE_DOCUMENTS = 0.02
@@ -64,10 +63,14 @@ class Relevance:
         }
         self._frequency = Counter(word for words in self._words.values() for word in words)
 
-    def judge(self, title: str, text: str, documents: Iterable[CorpusDocument]) -> list[Evidence]:
-        """The documents with at least two anchors, best first."""
-        terms = self._background.terms(title, text)
-        spoken = frozenset(stems(text))
+    def judge(
+        self, terms: Mapping[str, float], words: Collection[str], documents: Iterable[CorpusDocument]
+    ) -> list[Evidence]:
+        """The documents with at least two anchors for a theme, best first.
+
+        `terms` are the theme's distinctive stems with weights (`Background.terms`), `words` all its stems.
+        """
+        spoken = frozenset(words)
         judged = [self._judge(terms, spoken, document, self._words[document.document_id]) for document in documents]
         return sorted(
             (evidence for evidence in judged if evidence and len(evidence.anchors) >= 2),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,10 +45,15 @@ class ThemeSources:
         return [*servers, *self.documentation(), *(PrdConnector(path) for path in self.prds)]
 
 
-def drafts_of(connectors: Sequence[Connector]) -> Iterator[Draft | Quarantined]:
-    """Every document of these connectors, parsed; one that cannot be used comes as a quarantined item."""
+def drafts_of(connectors: Sequence[Connector], origins: Collection[str] | None = None) -> Iterator[Draft | Quarantined]:
+    """The documents of these connectors (all, or those of `origins`), parsed.
+
+    One that cannot be used comes as a quarantined item.
+    """
     for connector in connectors:
         for document in connector.documents():
+            if origins is not None and document.origin not in origins:
+                continue
             try:
                 yield connector.parse(document)
             except UnusableDocumentError as error:
