@@ -1,7 +1,8 @@
 """Supervised fine-tuning on demonstrations: our own loop, since it sees twice the tokens of TRL's SFTTrainer on a CPU.
 
-The loss is cross-entropy on what the policy writes, plus a part of the same on what it reads: observations repeat
-arguments, which teaches a small model to copy. Hidden matrices are trained by Muon, everything else by AdamW.
+The loss is cross-entropy on what the policy writes, plus a part of the same on what it reads and has read before:
+observations repeat arguments, which teaches a small model to copy. What is new in an observation does not count: it
+cannot be foretold, and would drown the rest. Hidden matrices are trained by Muon, everything else by AdamW.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class SftOptions:
     """Settings of one run; the defaults are those of the tiny policy (docs/training.md).
 
-    `batch_tokens` counts padding; `auxiliary` weighs what the policy reads; `substitution` is the share of episodes
-    whose names are replaced, `invented` the share of those replacements that are random letters.
+    `batch_tokens` counts padding; `auxiliary` weighs what the policy reads again; `substitution` is the share of
+    episodes whose names are replaced, `invented` the share of those replacements that are random letters.
     """
 
     steps: int
@@ -81,11 +82,11 @@ def train_sft(
         for optimizer, rate in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate * scale
-        ids, written, read = (tensor.to(model.device) for tensor in next(batches))
+        ids, written, repeated = (tensor.to(model.device) for tensor in next(batches))
         logits = model(input_ids=ids[:, :-1], use_cache=False).logits.float()
         losses = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
         policy = losses[written[:, 1:].flatten()].mean()
-        context = losses[read[:, 1:].flatten()].mean()
+        context = losses[repeated[:, 1:].flatten()].mean()
         loss = policy + options.auxiliary * context
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} at step {step}; lower the learning rates")
@@ -94,7 +95,7 @@ def train_sft(
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), options.largest_gradient)
         for optimizer, _ in optimizers:
             optimizer.step()
-        seen += int((written | read).sum())
+        seen += int((ids != renderer.pad).sum())
         if step % options.report_every == 0 or step == options.steps:
             metrics.record(
                 step,
@@ -136,6 +137,7 @@ def _optimizers(model: PreTrainedModel, options: SftOptions) -> list[tuple[torch
 class _Example(NamedTuple):
     ids: list[int]
     written: list[bool]
+    repeated: list[bool]
 
 
 def _examples(
@@ -154,23 +156,34 @@ def _examples(
             ids, written, _ = transcript(renderer, turn, episode.steps)
             if len(ids) <= options.longest:
                 yielded = True
-                yield _Example(ids, written)
+                yield _Example(ids, written, _read_again(ids, written))
         if not yielded:
             raise ValueError(f"no demonstration has at most {options.longest} tokens; raise `longest`")
+
+
+def _read_again(ids: Sequence[int], written: Sequence[bool]) -> list[bool]:
+    """Where the policy reads a token that stood after the same two tokens before, so that copying foretells it."""
+    seen: set[tuple[int, ...]] = set()
+    again = [False] * len(ids)
+    for place in range(2, len(ids)):
+        three = tuple(ids[place - 2 : place + 1])
+        again[place] = three in seen and not written[place]
+        seen.add(three)
+    return again
 
 
 def _batches(
     renderer: Renderer, demonstrations: Sequence[Demonstration], options: SftOptions, seed: int, window: int = 512
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """Batches of alike length: ids, written, read, each [rows, longest]; padding is neither written nor read."""
+    """Batches of alike length: ids, written, read again, each [rows, longest]; padding is neither."""
     import torch
 
     examples = _examples(renderer, demonstrations, options, seed)
     shuffler: random.Random = rng("sft batches", seed)
     while True:
-        examples_now = sorted((next(examples) for _ in range(window)), key=lambda example: len(example.ids))
+        drawn = sorted((next(examples) for _ in range(window)), key=lambda example: len(example.ids))
         groups: list[list[_Example]] = [[]]
-        for example in examples_now:
+        for example in drawn:
             if groups[-1] and len(example.ids) * (len(groups[-1]) + 1) > options.batch_tokens:
                 groups.append([])
             groups[-1].append(example)
@@ -178,10 +191,10 @@ def _batches(
         for group in groups:
             width = max(len(example.ids) for example in group)
             ids = torch.full((len(group), width), renderer.pad)
-            written = torch.zeros(len(group), width, dtype=torch.bool)
-            read = torch.zeros(len(group), width, dtype=torch.bool)
+            written, repeated = torch.zeros(2, len(group), width, dtype=torch.bool)
             for row, example in enumerate(group):
-                ids[row, : len(example.ids)] = torch.tensor(example.ids)
-                written[row, : len(example.ids)] = torch.tensor(example.written)
-                read[row, : len(example.ids)] = ~torch.tensor(example.written)
-            yield ids, written, read
+                length = len(example.ids)
+                ids[row, :length] = torch.tensor(example.ids)
+                written[row, :length] = torch.tensor(example.written)
+                repeated[row, :length] = torch.tensor(example.repeated)
+            yield ids, written, repeated
