@@ -5,7 +5,8 @@ import dagster as dg
 from agent_world.codec import decode, encode
 from agent_world.discovery.builds import corpus
 from agent_world.discovery.model import Theme
-from agent_world.discovery.taxonomy import build_taxonomy, topic_of
+from agent_world.discovery.taxonomy import build_taxonomy
+from agent_world.discovery.topics import topic_of
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
 from assets.resources import LakeResource, RunResource
@@ -22,7 +23,7 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
 
     def fill(batch: Batch) -> None:
         topics = [topic_of(decode(Theme, world.payload(theme))) for theme in themes]
-        found = build_taxonomy(topics, background=corpus().background)
+        found = build_taxonomy(topics, space=corpus().space)
         batch.create("taxonomy", "taxonomy", encode(found), parents=[(theme, "theme") for theme in themes])
         for row in environments.values():
             batch.observe(row["version_id"], {"category": found.assignment[row["environment_id"]]})

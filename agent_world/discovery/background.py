@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_world.discovery.text import stems
@@ -40,11 +40,7 @@ class Background:
         return {word: weights[word] for word in heaviest}
 
 
-def background_of(texts: Iterable[str]) -> Background:
-    """The background that these theme texts make."""
-    frequencies: Counter[str] = Counter()
-    themes = 0
-    for text in texts:
-        frequencies.update(set(stems(text)))
-        themes += 1
-    return Background(themes=themes, frequencies=dict(frequencies))
+def background_of(texts: Sequence[Sequence[str]]) -> Background:
+    """The background that these theme texts (their stems) make."""
+    frequencies = Counter(word for words in texts for word in set(words))
+    return Background(themes=len(texts), frequencies=dict(frequencies))

@@ -21,6 +21,8 @@ from agent_world.discovery.corpus_writer import FIELDS, write_corpus
 from agent_world.discovery.keys import Keys
 from agent_world.discovery.model import CorpusDocument, Hit, Quarantined, RawTable
 from agent_world.discovery.packages import data_packages, installed_version
+from agent_world.discovery.text import stems
+from agent_world.discovery.word_space import WordSpace, space_of
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
 from agent_world.identity import canonical_json, sha256
@@ -28,7 +30,7 @@ from agent_world.identity import canonical_json, sha256
 if TYPE_CHECKING:
     from agent_world.discovery.relevance import Relevance
 
-CORPUS_FORMAT = 14
+CORPUS_FORMAT = 15
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 _WEIGHTS = (4, 3, 1, 3, 1)
@@ -86,6 +88,12 @@ class Corpus:
         """How common words are among the themes known when the corpus was built."""
         counts = dict(self._connection.execute("SELECT word, themes FROM background").fetchall())
         return Background(themes=counts.pop("", 0), frequencies=counts)
+
+    @cached_property
+    def space(self) -> WordSpace:
+        """What words have to do with each other, as the themes known when the corpus was built have it."""
+        places = dict(self._connection.execute("SELECT word, place FROM places").fetchall())
+        return WordSpace(directions=len(next(iter(places.values()), bytes(4))) // 4, places=places)
 
     @cached_property
     def relevance(self) -> Relevance:
@@ -191,7 +199,9 @@ def build_corpus(
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part")
         unfinished.unlink(missing_ok=True)
-        write_corpus(unfinished, names, background_of(themes if themes is not None else _pool_texts()))
+        texts, publishers = (themes, None) if themes is not None else _pool()
+        stemmed = [stems(text) for text in texts]
+        write_corpus(unfinished, names, background_of(stemmed), space_of(stemmed, publishers))
         unfinished.replace(path)
     return Corpus(path)
 
@@ -202,10 +212,13 @@ def _pool_key() -> str:
     return default_pool_key()
 
 
-def _pool_texts() -> list[str]:
+def _pool() -> tuple[list[str], list[str]]:
+    """The texts of all themes within reach, and who published each."""
+    from agent_world.discovery.themes.documents import publisher_of
     from agent_world.discovery.themes.pool import default_pool
 
-    return [draft.text for draft in default_pool()]
+    drafts = default_pool()
+    return [draft.text for draft in drafts], [publisher_of(draft.document.origin) for draft in drafts]
 
 
 def _table_fields(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from agent_world.discovery.packages import PackageContent, read_package
 from agent_world.discovery.readers import FULL_ROWS, spread
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.text import plain_text, stems
+from agent_world.discovery.word_space import WordSpace
 from agent_world.discovery.words import expanded
 from agent_world.engine import Engine
 from agent_world.environments.model import Source
@@ -38,6 +39,7 @@ CREATE TABLE documents(id INTEGER PRIMARY KEY, kind TEXT, package TEXT, title TE
                        names TEXT, columns TEXT, cells TEXT, summary TEXT, readme TEXT);
 CREATE TABLE refs(document INTEGER, table_id INTEGER, column TEXT, cells BLOB);
 CREATE TABLE background(word TEXT PRIMARY KEY, themes INTEGER);
+CREATE TABLE places(word TEXT PRIMARY KEY, place BLOB);
 CREATE TABLE faults(item TEXT, reason TEXT, detail TEXT, raw BLOB);
 CREATE VIRTUAL TABLE search USING fts5(names, columns, cells, summary, readme, content='documents', content_rowid='id');
 """
@@ -77,13 +79,14 @@ class _PackageEntry:
     faults: tuple[Quarantined, ...]
 
 
-def write_corpus(path: Path, names: Sequence[str], background: Background) -> None:
+def write_corpus(path: Path, names: Sequence[str], background: Background, space: WordSpace) -> None:
     """Write the corpus of these packages to a new file; one that cannot be read is noted among the faults."""
     connection = sqlite3.connect(path)
     try:
         connection.executescript(_SCHEMA)
         connection.execute("INSERT INTO background VALUES ('', ?)", (background.themes,))
         connection.executemany("INSERT INTO background VALUES (?, ?)", sorted(background.frequencies.items()))
+        connection.executemany("INSERT INTO places VALUES (?, ?)", sorted(space.places.items()))
         with Engine(None if len(names) > _FEW else 1) as engine:
             for done in engine.map(_prepare, names):
                 if done.result:

@@ -6,17 +6,17 @@ The number of clusters and categories follows the number of themes and is capped
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from agent_world.discovery.background import COMMON_SHARE, Background
-from agent_world.discovery.model import Theme, environment_key
-from agent_world.discovery.text import stem, stems, words_of
+from agent_world.discovery.labels import labels_of
+from agent_world.discovery.topics import SIDES, Side, Topic, words_of_topic
+from agent_world.discovery.word_space import WordSpace, space_of
 from agent_world.errors import AgentWorldError
-from agent_world.identity import rng
+from agent_world.identity import rng, slug
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,35 +25,10 @@ if TYPE_CHECKING:
 MAX_CLUSTERS = 50
 MAX_CATEGORIES = 20
 _REPRESENTATIVES = 3
-_READ = 1_500  # characters of a description: what it is about stands first
-_LATENT = 24
-_COMMON_SHARE = 0.2
-_TIE_BREAK = 0.1
-_LABEL_WORDS = 8
+_TIE_BREAK = 0.3
+"""How much the words of two clusters weigh beside one annotator's verdict on them."""
 
 Linkage = Literal["average", "complete", "ward"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """What the taxonomy reads of a theme: key, a text that says first what it is about, entities and actions."""
-
-    key: str
-    text: str
-    nouns: tuple[str, ...]
-    verbs: tuple[str, ...] = ()
-    title: str = ""
-
-
-def topic_of(theme: Theme) -> Topic:
-    """The topic of a theme, under its environment key."""
-    return Topic(
-        key=environment_key(theme),
-        title=theme.title,
-        text=f"{theme.title} {theme.description}",
-        nouns=theme.nouns,
-        verbs=theme.verbs,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +43,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
-    """A first-level label over clusters."""
+    """A first-level label over clusters; its id is the label as a slug."""
 
     category_id: str
     label: str
@@ -77,10 +52,10 @@ class Category:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotator:
-    """How one pass looks at the themes: which features, which linkage."""
+    """How one pass looks at the themes: from which side, by which linkage."""
 
     name: str
-    features: Literal["words", "spelling", "entities"]
+    features: Side
     linkage: Linkage
 
 
@@ -118,28 +93,28 @@ class IdenticalPassesError(AgentWorldError):
 
 
 ANNOTATORS = (
-    Annotator(name="reader", features="words", linkage="ward"),
-    Annotator(name="cataloguer", features="entities", linkage="complete"),
-    Annotator(name="speller", features="spelling", linkage="average"),
+    Annotator(name="reader", features="prose", linkage="average"),
+    Annotator(name="cataloguer", features="entities", linkage="ward"),
+    Annotator(name="engineer", features="tools", linkage="complete"),
 )
 
 
 def sizes(themes: int) -> tuple[int, int]:
     """How many clusters and categories `themes` themes get."""
-    categories = min(MAX_CATEGORIES, max(1, round(1.25 * math.sqrt(themes))), themes)
+    categories = min(MAX_CATEGORIES, max(1, round(1.5 * math.sqrt(themes))), themes)
     return min(MAX_CLUSTERS, max(categories, round(themes / 2.5)), themes), categories
 
 
 def build_taxonomy(
     topics: Sequence[Topic],
     *,
-    background: Background | None = None,
+    space: WordSpace | None = None,
     annotators: Sequence[Annotator] = ANNOTATORS,
     seed: int = 0,
 ) -> Taxonomy:
     """The taxonomy of these topics (distinct keys). The order in which they come does not matter.
 
-    `background` says which words are common among themes at large; without it the topics themselves do.
+    `space` says what words have to do with each other; without it the topics themselves do.
 
     Raises:
         IdenticalPassesError: two annotators are configured alike.
@@ -150,64 +125,43 @@ def build_taxonomy(
     topics = sorted(topics, key=lambda topic: topic.key)
     if not topics:
         return Taxonomy(clusters=(), categories=(), assignment={}, agreement=1.0, passes=())
-    keys = [topic.key for topic in topics]
+    words = [words_of_topic(topic) for topic in topics]
+    space = space or space_of(words)
     cluster_count, category_count = sizes(len(topics))
-    matrices = {
-        name: _MATRICES[name](topics, background) for name in sorted({a.features for a in annotators} | {"words"})
-    }
-    of_theme = _cut(matrices["words"], cluster_count, "ward")
-    members: dict[int, list[int]] = defaultdict(list)
-    for position, cluster in enumerate(of_theme):
-        members[cluster].append(position)
-    passes = tuple(
-        AnnotatorPass(
-            annotator=annotator,
-            groups=dict(
-                zip(
-                    map(_cluster_id, members),
-                    _cut(_means(matrices[annotator.features], members), category_count, annotator.linkage),
-                    strict=True,
-                )
-            ),
+    places = _places(words, space)
+    members = _by_group(_cut(places, cluster_count, "ward"))
+    partitions = [
+        _cut(
+            _means(_places([SIDES[annotator.features](topic) for topic in topics], space), members),
+            category_count,
+            annotator.linkage,
         )
         for annotator in annotators
-    )
-    partitions = [list(one.groups.values()) for one in passes]
-    merged = _merge(partitions, _means(matrices["words"], members), category_count)
-    taken: Counter[str] = Counter()
+    ]
+    merged = _by_group(_merge(partitions, _means(places, members), category_count))
+    groups = [[topics[position] for position in positions] for positions in members]
     clusters = tuple(
-        Cluster(
-            cluster_id=_cluster_id(number),
-            label=_label([topics[i] for i in positions], topics, taken),
-            members=tuple(keys[i] for i in positions),
-            representatives=tuple(
-                sorted(
-                    rng("representatives", seed, _cluster_id(number)).sample(
-                        [keys[i] for i in positions], min(_REPRESENTATIVES, len(positions))
-                    )
-                )
-            ),
-        )
-        for number, positions in members.items()
+        _cluster(f"c{number:02d}", label, [topic.key for topic in group], seed)
+        for number, (group, label) in enumerate(zip(groups, labels_of(groups, topics, space), strict=True), 1)
     )
-    by_category: dict[int, list[Cluster]] = defaultdict(list)
-    for cluster, category in zip(clusters, merged, strict=True):
-        by_category[category].append(cluster)
-    named = dict(zip(keys, topics, strict=True))
-    taken = Counter()
+    labels = labels_of([[topic for number in numbers for topic in groups[number]] for numbers in merged], topics, space)
     categories = tuple(
         Category(
-            category_id=f"k{number:02d}",
-            clusters=tuple(cluster.cluster_id for cluster in group),
-            label=_label([named[key] for cluster in group for key in cluster.members], topics, taken),
+            category_id=slug(label.replace(" and ", " ")),
+            label=label,
+            clusters=tuple(clusters[number].cluster_id for number in numbers),
         )
-        for number, group in by_category.items()
+        for numbers, label in zip(merged, labels, strict=True)
     )
     category_of = {cluster: category.category_id for category in categories for cluster in category.clusters}
+    identities = [cluster.cluster_id for cluster in clusters]
     return Taxonomy(
         clusters=clusters,
         categories=categories,
-        passes=passes,
+        passes=tuple(
+            AnnotatorPass(annotator=annotator, groups=dict(zip(identities, partition, strict=True)))
+            for annotator, partition in zip(annotators, partitions, strict=True)
+        ),
         agreement=round(_agreement(partitions), 4),
         assignment={key: category_of[cluster.cluster_id] for cluster in clusters for key in cluster.members},
     )
@@ -236,102 +190,75 @@ def figure(taxonomy: Taxonomy) -> Figure:
     return drawing
 
 
-def _cluster_id(number: int) -> str:
-    return f"c{number:02d}"
+def _cluster(cluster_id: str, label: str, keys: Sequence[str], seed: int) -> Cluster:
+    drawn = rng("representatives", seed, cluster_id).sample(list(keys), min(_REPRESENTATIVES, len(keys)))
+    return Cluster(cluster_id=cluster_id, label=label, members=tuple(keys), representatives=tuple(sorted(drawn)))
 
 
-def _word_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
-    """What a reader sees: the first words of the text, and the entities."""
-    return _tfidf([[*stems(topic.text[:_READ]), *map(stem, topic.nouns)] for topic in topics], background)
-
-
-def _entity_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
-    """What a cataloguer notes: entities and actions, each once."""
-    return _tfidf([sorted({*map(stem, topic.nouns), *map(stem, topic.verbs)}) for topic in topics], background)
-
-
-def _spelling_matrix(topics: Sequence[Topic], background: Background | None) -> np.ndarray:
-    """What the letters say: runs of four letters in the first words and in entities, as latent directions."""
+def _places(words: Sequence[Sequence[str]], space: WordSpace) -> np.ndarray:
     import numpy as np
 
-    texts = [" ".join([topic.text[: _READ // 4], *topic.nouns]).lower() for topic in topics]
-    runs = _tfidf([[text[i : i + 4] for i in range(max(0, len(text) - 3))] for text in texts], None)
-    left, values, _ = np.linalg.svd(runs, full_matrices=False)
-    return left[:, :_LATENT] * values[:_LATENT]
+    return np.stack([space.place(one) for one in words])
 
 
-_MATRICES: Mapping[str, Callable[[Sequence[Topic], Background | None], Any]] = {
-    "words": _word_matrix,
-    "entities": _entity_matrix,
-    "spelling": _spelling_matrix,
-}
+def _by_group(groups: Sequence[int]) -> list[list[int]]:
+    """The positions of each group, in the order in which groups first appear."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for position, group in enumerate(groups):
+        found[group].append(position)
+    return list(found.values())
 
 
-def _tfidf(token_lists: Sequence[Sequence[str]], background: Background | None) -> np.ndarray:
-    """Weights of tokens that occur in several texts, but not in most; a text without any gets a column of its own."""
+def _means(matrix: np.ndarray, members: Sequence[Sequence[int]]) -> np.ndarray:
     import numpy as np
 
-    inside = Counter(token for tokens in token_lists for token in set(tokens))
-    total, frequency = (background.themes, background.frequencies) if background else (len(token_lists), inside)
-    most = max(2.0, (COMMON_SHARE if background else _COMMON_SHARE) * total)
-    tokens = sorted(token for token, count in inside.items() if count >= 2 and frequency.get(token, 0) <= most)
-    place = {token: position for position, token in enumerate(tokens)}
-    matrix = np.zeros((len(token_lists), len(tokens) + 1))
-    for row, listed in enumerate(token_lists):
-        for token, count in Counter(listed).items():
-            if token in place:
-                rarity = math.log((1 + total) / (1 + frequency.get(token, 0)))
-                matrix[row, place[token]] = (1 + math.log(count)) * rarity
-        matrix[row, -1] = 0.0 if matrix[row].any() else 1.0
-    return matrix
-
-
-def _means(matrix: np.ndarray, members: Mapping[int, Sequence[int]]) -> np.ndarray:
-    import numpy as np
-
-    return np.stack([matrix[list(positions)].mean(axis=0) for positions in members.values()])
+    return np.stack([matrix[list(positions)].mean(axis=0) for positions in members])
 
 
 def _cut(matrix: np.ndarray, groups: int, linkage: Linkage) -> list[int]:
     """Group numbers from 1, in the order in which groups first appear."""
-    from scipy.cluster.hierarchy import fcluster
-    from scipy.cluster.hierarchy import linkage as link
-
-    if len(matrix) <= groups:
-        return list(range(1, len(matrix) + 1))
-    return _renumbered(fcluster(link(_distances(matrix, linkage), linkage), groups, "maxclust").tolist())
+    return _grouped(_distances(_unit(matrix), linkage), len(matrix), groups, linkage)
 
 
 def _merge(partitions: Sequence[Sequence[int]], words: np.ndarray, groups: int) -> list[int]:
-    """The partition that the annotators come closest to agreeing on: average linkage over how often they part two.
+    """The partition that the annotators come closest to agreeing on, by Ward's linkage, which leaves no catch-all.
 
-    Where they part pairs equally often, distance in words decides.
+    Each annotator's verdict is a place of its own; where verdicts leave a choice, the words decide.
     """
     import numpy as np
+
+    verdicts = [np.eye(max(partition) + 1)[list(partition)] for partition in partitions]
+    seen = np.hstack([*verdicts, _TIE_BREAK * _unit(words)])
+    return _grouped(_distances(seen, "ward"), len(seen), groups, "ward")
+
+
+def _grouped(distances: np.ndarray, count: int, groups: int, linkage: Linkage) -> list[int]:
     from scipy.cluster.hierarchy import fcluster
     from scipy.cluster.hierarchy import linkage as link
 
-    count = len(partitions[0])
     if count <= groups:
         return list(range(1, count + 1))
-    apart = np.array([np.mean([one[i] != one[j] for one in partitions]) for i, j in combinations(range(count), 2)])
-    tied = np.round(apart + _TIE_BREAK * _distances(words, "average"), 9)
-    return _renumbered(fcluster(link(tied, "average"), groups, "maxclust").tolist())
+    numbers: dict[int, int] = {}
+    cut = fcluster(link(distances, linkage), groups, "maxclust").tolist()
+    return [numbers.setdefault(group, len(numbers) + 1) for group in cut]
+
+
+def _unit(matrix: np.ndarray) -> np.ndarray:
+    import numpy as np
+
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return matrix / np.where(lengths == 0, 1, lengths)
 
 
 def _distances(matrix: np.ndarray, linkage: Linkage) -> np.ndarray:
-    """Pairwise cosine distances, 0 to 1; for Ward's linkage Euclidean ones of unit vectors."""
+    """Pairwise distances, for Ward's linkage Euclidean ones; else squared and halved, which is the cosine distance.
+
+    Rounded, so that the last bits of a sum never decide.
+    """
     import numpy as np
     from scipy.spatial.distance import pdist
 
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit = matrix / np.where(lengths == 0, 1, lengths)
-    return np.round(pdist(unit, "euclidean") if linkage == "ward" else pdist(unit, "sqeuclidean") / 2, 9)
-
-
-def _renumbered(groups: Sequence[int]) -> list[int]:
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(group, len(numbers) + 1) for group in groups]
+    return np.round(pdist(matrix) if linkage == "ward" else pdist(matrix, "sqeuclidean") / 2, 6)
 
 
 def _agreement(partitions: Sequence[Sequence[int]]) -> float:
@@ -339,25 +266,3 @@ def _agreement(partitions: Sequence[Sequence[int]]) -> float:
 
     pairs = [adjusted_rand_score(first, second) for first, second in combinations(partitions, 2)]
     return float(sum(pairs) / len(pairs)) if pairs else 1.0
-
-
-def _label(members: Sequence[Topic], topics: Sequence[Topic], taken: Counter[str]) -> str:
-    """The two words that tell these topics from the others, told apart by a number when they were used before."""
-
-    def words(topic: Topic) -> set[str]:
-        return {word for word in (*words_of(topic.title), *topic.nouns[:_LABEL_WORDS]) if len(word) > 2}
-
-    inside = Counter(word for topic in members for word in words(topic))
-    everywhere = Counter(word for topic in topics for word in words(topic))
-    scores = {
-        word: count / len(members) * math.log((1 + len(topics)) / everywhere[word]) for word, count in inside.items()
-    }
-    best: list[str] = []
-    for word in sorted(scores, key=lambda word: (-scores[word], word)):
-        if stem(word) not in map(stem, best):
-            best.append(word)
-        if len(best) == 2:
-            break
-    label = " and ".join(best) or "other"
-    taken[label] += 1
-    return label if taken[label] == 1 else f"{label} {taken[label]}"

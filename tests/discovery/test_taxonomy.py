@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from agent_world.codec import decode, encode
+from agent_world.discovery import word_space
 from agent_world.discovery.taxonomy import (
     MAX_CATEGORIES,
     MAX_CLUSTERS,
     Annotator,
     IdenticalPassesError,
     Taxonomy,
-    Topic,
     build_taxonomy,
     figure,
     sizes,
 )
+from agent_world.discovery.topics import Topic
 
 SUBJECTS = {
     "travel": "flight airport airline seat passenger departure delay carrier",
@@ -54,6 +57,43 @@ def test_every_topic_is_in_one_cluster_and_one_category(topics):
     assert len({cluster.label for cluster in taxonomy.clusters}) == len(taxonomy.clusters)
 
 
+def test_categories_are_named_by_words_that_several_topics_share(topics):
+    taxonomy = build_taxonomy(topics)
+    for category in taxonomy.categories:
+        first, _, second = category.label.partition(" and ")
+        assert category.category_id == f"{first}-{second}"
+        members = [key for key, found in taxonomy.assignment.items() if found == category.category_id]
+        subjects = {key.rpartition("-")[0] for key in members}
+        known = {word for subject in subjects for word in (*SUBJECTS[subject].split(), subject)}
+        assert {first, second} <= known
+    assert len({category.category_id for category in taxonomy.categories}) == len(taxonomy.categories)
+
+
+def test_no_category_is_a_catch_all(topics):
+    sizes_of = Counter(build_taxonomy(topics).assignment.values())
+    assert max(sizes_of.values()) <= len(topics) / 3
+
+
+def test_words_of_one_company_lie_near_each_other():
+    texts = [subject.split() for subject in SUBJECTS.values() for _ in range(4)]
+    space = word_space.space_of(texts)
+    assert space.place(["rain"]) @ space.place(["snow"]) > 0.9 > space.place(["rain"]) @ space.place(["loan"]) + 0.5
+    assert not space.place(["unheard"]).any() and "unheard" not in space
+
+
+def test_publishers_weigh_alike_however_much_they_publish(monkeypatch):
+    monkeypatch.setattr(word_space, "DIRECTIONS", 2)
+    few = [SUBJECTS[subject].split() for subject in ("travel", "music") for _ in range(4)]
+    many = [[f"crowd{subject}{letter}" for letter in "abcd"] for subject in range(10) for _ in range(6)]
+    publishers = [*(f"publisher {number}" for number in range(len(few))), *["one"] * len(many)]
+
+    def place_of(word: str, space) -> float:
+        return float(np.linalg.norm(np.frombuffer(space.places[word], np.float32)))
+
+    assert place_of("flight", word_space.space_of([*few, *many], publishers)) > 0.1
+    assert place_of("flight", word_space.space_of([*few, *many])) < 0.001
+
+
 def test_the_order_of_topics_does_not_matter_and_the_taxonomy_travels_as_json(topics):
     taxonomy = build_taxonomy(topics)
     assert build_taxonomy(random.Random(3).sample(topics, len(topics))) == taxonomy
@@ -62,8 +102,8 @@ def test_the_order_of_topics_does_not_matter_and_the_taxonomy_travels_as_json(to
 
 def test_annotators_that_work_alike_are_refused(topics):
     alike = (
-        Annotator(name="one", features="words", linkage="ward"),
-        Annotator(name="two", features="words", linkage="ward"),
+        Annotator(name="one", features="prose", linkage="ward"),
+        Annotator(name="two", features="prose", linkage="ward"),
     )
     with pytest.raises(IdenticalPassesError, match="one and two work alike"):
         build_taxonomy(topics, annotators=alike)

@@ -107,6 +107,11 @@ def theme_of(draft: Draft) -> ThemeReading:
     return ThemeReading(theme=theme, faults=checked.faults)
 
 
+def publisher_of(origin: str) -> str:
+    """Who publishes the document of this origin: what stands before its path."""
+    return origin.split("/")[0]
+
+
 def theme_text(
     title: str, description: str, nouns: Sequence[str], verbs: Sequence[str], tools: Sequence[Mapping[str, Any]]
 ) -> str:

@@ -12,7 +12,7 @@ from agent_world.discovery.corpus import Corpus
 from agent_world.discovery.mining import find_data_for, is_convincing
 from agent_world.discovery.model import Quarantined, Theme, ThemeSource
 from agent_world.discovery.text import stems
-from agent_world.discovery.themes.documents import Connector, Draft, theme_of
+from agent_world.discovery.themes.documents import Connector, Draft, publisher_of, theme_of
 from agent_world.discovery.themes.pool import ThemeSources, drafts_of
 from agent_world.identity import canonical_json, rng, sha256
 
@@ -99,7 +99,7 @@ def _spread(origins: Iterable[str], outlook: Mapping[str, Outlook], limit: int) 
     publishers: Counter[str] = Counter()
     found = 0
     for origin in promising:
-        document, publisher = outlook[origin].document_id, origin.split("/")[0]
+        document, publisher = outlook[origin].document_id, publisher_of(origin)
         if found < limit and data[document] < _PER_DATA and publishers[publisher] < _PER_PUBLISHER:
             data[document] += 1
             publishers[publisher] += 1
