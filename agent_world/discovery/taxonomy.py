@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from agent_world.discovery.labels import labels_of
-from agent_world.discovery.topics import SIDES, Side, Topic, words_of_topic
+from agent_world.discovery.topics import Side, Topic, all_stems_of, stems_of
 from agent_world.discovery.word_space import WordSpace, space_of
 from agent_world.errors import AgentWorldError
 from agent_world.identity import rng, slug
@@ -125,14 +125,14 @@ def build_taxonomy(
     topics = sorted(topics, key=lambda topic: topic.key)
     if not topics:
         return Taxonomy(clusters=(), categories=(), assignment={}, agreement=1.0, passes=())
-    words = [words_of_topic(topic) for topic in topics]
+    words = [all_stems_of(topic) for topic in topics]
     space = space or space_of(words)
     cluster_count, category_count = sizes(len(topics))
     places = _places(words, space)
     members = _by_group(_cut(places, cluster_count, "ward"))
     partitions = [
         _cut(
-            _means(_places([SIDES[annotator.features](topic) for topic in topics], space), members),
+            _means(_places([stems_of(topic, annotator.features) for topic in topics], space), members),
             category_count,
             annotator.linkage,
         )

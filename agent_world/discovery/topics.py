@@ -39,8 +39,18 @@ def topic_of(theme: Theme) -> Topic:
     )
 
 
+def stems_of(topic: Topic, side: Side) -> list[str]:
+    """The stems that a topic shows from one side, behind its title, which everybody sees."""
+    return [*stems(topic.title), *stems(topic.title), *_SHOWN[side](topic)]
+
+
+def all_stems_of(topic: Topic) -> list[str]:
+    """The stems that a topic shows from all sides."""
+    return [*stems(topic.title), *(word for show in _SHOWN.values() for word in show(topic))]
+
+
 def _prose(topic: Topic) -> list[str]:
-    return stems(f"{topic.title} {topic.title} {topic.text[:_READ]}")
+    return stems(topic.text[:_READ])
 
 
 def _entities(topic: Topic) -> list[str]:
@@ -52,10 +62,4 @@ def _tools(topic: Topic) -> list[str]:
     return [word for tool in topic.tools for word in sorted(set(stems(tool)))] or _entities(topic)
 
 
-SIDES: Mapping[Side, Callable[[Topic], list[str]]] = {"prose": _prose, "entities": _entities, "tools": _tools}
-"""The stems that each side shows of a topic."""
-
-
-def words_of_topic(topic: Topic) -> list[str]:
-    """The stems by which a topic is told from others at first sight: what it says of itself, and its entities."""
-    return [*_prose(topic), *_entities(topic)]
+_SHOWN: Mapping[Side, Callable[[Topic], list[str]]] = {"prose": _prose, "entities": _entities, "tools": _tools}
