@@ -13,6 +13,7 @@ from agent_world.solver.goals import Goal, Wish, adds_up, is_flag, readings, res
 from agent_world.solver.lexicon import stem
 from agent_world.solver.model import Clause, Constraint, Extreme, Mention, is_strong
 from agent_world.solver.situation import Situation, replaces
+from agent_world.solver.spoken import phrased
 
 _TOLD = 0.45  # how well a yes-or-no field must fit before it is taken for the answer
 
@@ -21,7 +22,9 @@ def settle(situation: Situation, goal: Goal) -> Generator[Step, Observation, Non
     """Finds the value of one field of the answer, once."""
     if goal.name in situation.answers:
         return
-    situation.answers[goal.name] = None
+    situation.answers[goal.name] = yield from phrased(situation, goal)
+    if situation.answers[goal.name] is not None:
+        return
     wish, clause = _wish(situation, goal)
     comparative = (
         goal.phrase.comparative or (clause.comparative if clause else None) or _comparative_before(situation, clause)

@@ -28,7 +28,7 @@ POLITE = frozenset(
     (
         "please kindly can could would will you i we want need like to then and afterwards next finally"
         " also first now just after that d i'd let's go ahead but so lastly secondly thereafter"
-        " subsequently immediately once done hi hello hey me us help"
+        " subsequently immediately once done hi hello hey me us help rather try"
     ).split()
 )
 """Words before a request that are none themselves."""

@@ -65,6 +65,7 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
         parameters = merge(*(one.words for one in tool.parameters))
         if wanting and box.touch(clause.content, tool.nouns) > 0.5:
             verb = max(verb, 0.8 * max(box.closest(word, tool.verb) for word in _MAKING))
+        named = {word: 1.0 for word, weight in tool.nouns.items() if weight == 1.0}
         noun = box.touch(clause.content, merge(tool.nouns, {word: 0.8 * weight for word, weight in parameters.items()}))
         plan = planner.build(tool, clause.constraints)
         strong = [one for one in clause.constraints if isinstance(one, Mention)]
@@ -91,6 +92,7 @@ def orders(clause: Clause, planner: Planner, done: Sequence[Deed]) -> list[Order
             - 0.2 * unplaced
             - (0.3 if unmade and verb < 0.6 else 0.12 if unmade else 0.0)
             + 0.3 * noun
+            + 0.25 * box.match(named, clause.content)
             + 0.35 * placed
             - 0.12 * len(plan.missing)
             - again

@@ -66,7 +66,7 @@ class Link:
     strength: float
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Toolbox:
     """All tools of an environment, with the links between them."""
 
@@ -139,6 +139,11 @@ class Toolbox:
     def names_field(self, word: str) -> bool:
         """Whether some tool tells a value called so, paging aside."""
         return word in self.named
+
+    @property
+    def doing(self) -> frozenset[str]:
+        """The stems of the verbs that writing tools are named by."""
+        return frozenset(word for tool in self.writing() for word, weight in tool.verb.items() if weight == 1.0)
 
     def tool(self, name: str) -> IndexedTool | None:
         """The tool called `name`, if there is one."""
@@ -272,6 +277,11 @@ def _tool(tool: PublicTool) -> IndexedTool:
     for name, schema in result.items():
         if name not in (items, "page", "pages"):
             fields.append(read_field(name, schema, False, tool.description))
+    schemas = {**result, **(result[items]["items"]["properties"] if items is not None else {})}
+    told = re.search(r"\b(?:returns?|gives?)\b(.*)", tool.description, re.IGNORECASE)
+    if told and [one.name for one in fields] == sorted(one.name for one in fields):
+        # The order of the alphabet says nothing; a description names first what rows are known by.
+        fields.sort(key=lambda one: _place_in(told.group(1), one.name, schemas[one.name]))
     properties = tool.input_schema.get("properties", {})
     required = set(tool.input_schema.get("required", ()))
     parameters = tuple(read_parameter(name, schema, name in required) for name, schema in properties.items())
@@ -294,6 +304,13 @@ def _tool(tool: PublicTool) -> IndexedTool:
         aliases=_aliases(tool.description),
         description=tool.description,
     )
+
+
+def _place_in(description: str, name: str, schema: Json) -> int:
+    """Where a description tells of a value."""
+    told = str(schema.get("description") or name) if isinstance(schema, Mapping) else name
+    places = [description.rfind(f" {text}") for text in (told, name.replace("_", " "), name)]
+    return next((place for place in places if place >= 0), len(description))
 
 
 def _aliases(description: str) -> tuple[frozenset[str], ...]:

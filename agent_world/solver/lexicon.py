@@ -90,7 +90,7 @@ def stem(word: str) -> str:
             base = base[:-3]
     if base.endswith("e") and len(base) > 3:
         base = base[:-1]
-    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "aeiou":
+    if len(base) > 3 and base[-1] == base[-2] and base.isalpha() and base[-1] not in "aeiou":
         base = base[:-1]
     return base[:-1] + "i" if base.endswith("y") and len(base) > 3 else base
 

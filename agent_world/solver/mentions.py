@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -49,7 +49,7 @@ _DATE = re.compile(
 )
 _TOKEN = re.compile(
     r"(?<![\w])[-\u2212]\d+(?:\.\d+)?(?![\w-])|\d{1,2}:\d{2}(?::\d{2})?|\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w])"
-    r"|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]"
+    r"|\d+(?:\.\d+)?e[-+]?\d+(?![\w])|\d+\.\d+(?![\w])|\w+(?:[-_./&+]\w+)*(?:'\w+)?|[^\w\s]"
 )
 _ORDINAL = re.compile(r"\d{1,2}\. ([A-Z]\w*)")
 _LEADING = frozenset(("against by for from of to vs and versus in at with").split())
@@ -87,11 +87,14 @@ def looks_like_code(text: str) -> bool:
     )
 
 
-def tokenise(text: str, doing: frozenset[str] = frozenset(), known: Sequence[str] = ()) -> list[Token]:
+def tokenise(
+    text: str, doing: frozenset[str] = frozenset(), known: Sequence[str] = (), words: Container[str] = ()
+) -> list[Token]:
     """The tokens of `text`.
 
-    `doing` are stems of verbs that tools are named by, so that an imperative is no name; `known` are names that were
-    quoted before and are recognised without quotes.
+    `doing` are stems of verbs that tools are named by, so that an imperative is no name; `words` are stems that tools
+    speak of, so that "Flight 12" at the beginning of a sentence is none either; `known` are names that were quoted
+    before and are recognised without quotes.
     """
     text = re.sub(r"(?<=\w)\u2019(?=\w)", "'", text)
     spans = [(match.start(), match.end(), next(filter(None, match.groups()))) for match in _QUOTED.finditer(text)]
@@ -106,12 +109,13 @@ def tokenise(text: str, doing: frozenset[str] = frozenset(), known: Sequence[str
         tokens += _plain(text, at, start, doing)
         # A comma inside the closing quote belongs to the sentence.
         told = text[start:end] != inside
-        name = (inside.rstrip(",.").strip() or inside) if told else inside
+        runs_on = inside.endswith(".") and re.match(r",? [a-z]", text[end : end + 3]) is not None
+        name = (inside.rstrip(",.").strip() or inside) if told and not runs_on else inside
         tokens.append(Token(text=name, kind="name", quoted=told, start=start))
         if name != inside:
             tokens.append(Token(text=inside[-1], kind="mark", start=end))
         at = end
-    return _named(tokens + _plain(text, at, len(text), doing), doing)
+    return _named(tokens + _plain(text, at, len(text), doing), doing, words)
 
 
 def _plain(text: str, start: int, end: int, doing: frozenset[str]) -> list[Token]:
@@ -192,19 +196,20 @@ def _number(low: str) -> int | float | None:
     if re.fullmatch(r"-?\d+", bare):
         # "0123" is a code, not a number.
         return int(bare) if bare == "0" or not bare.startswith("0") else None
-    if re.fullmatch(r"-?\d+\.\d+", bare):
+    if re.fullmatch(r"-?\d+\.\d+|-?\d+(?:\.\d+)?e[-+]?\d+", bare):
         return float(bare)
     return None
 
 
-def _named(tokens: list[Token], doing: frozenset[str]) -> list[Token]:
+def _named(tokens: list[Token], doing: frozenset[str], words: Container[str]) -> list[Token]:
     """Joins runs of capitalised words into names."""
     result: list[Token] = []
     at = 0
     first = True
     while at < len(tokens):
         token = tokens[at]
-        if token.kind == "word" and _capital(token, first, doing, at + 1 < len(tokens) and _proper(tokens[at + 1])):
+        joined = at + 1 < len(tokens) and _proper(tokens[at + 1])
+        if token.kind == "word" and _capital(token, first, doing, joined, words):
             end = at + 1
             while end < len(tokens):
                 if _proper(tokens[end]) or (
@@ -253,15 +258,15 @@ def _proper(token: Token) -> bool:
     )
 
 
-def _capital(token: Token, first: bool, doing: frozenset[str], alone_unknown: bool = True) -> bool:
+def _capital(token: Token, first: bool, doing: frozenset[str], joined: bool, words: Container[str]) -> bool:
     if not _proper(token) or token.low in ("ok", "hi", "hello", "hey", "dear"):
         return False
     if not first or looks_like_code(token.text):
         return True
-    words = lexicon()
+    lexemes = lexicon()
     bare = token.low.partition("'")[0]
-    if bare in words.verbs or bare in words.openings or bare in words.stop or bare in words.superlatives:
+    if bare in lexemes.verbs or bare in lexemes.openings or bare in lexemes.stop or bare in lexemes.superlatives:
         return False
     if any(similarity(token.stem, verb) >= 0.8 for verb in doing) or token.low.endswith("ing"):
         return False
-    return alone_unknown or token.stem not in words.sets
+    return joined or (token.stem not in lexemes.sets and token.stem not in words)

@@ -19,6 +19,7 @@ from agent_world.solver.finding import Thinking
 from agent_world.solver.model import Branch, Clause, Part
 from agent_world.solver.run import SpentError
 from agent_world.solver.situation import Situation
+from agent_world.solver.spoken import Target, is_question, judged, targets
 
 Acting = Generator[Step, Observation, None]
 
@@ -55,7 +56,9 @@ def _part(situation: Situation, part: Part, following: Part | None) -> Acting:
         for clause in part.then if refused else part.otherwise:
             yield from _clause(situation, clause, instead=refused)
     else:
-        holds = yield from truth(situation, part.condition, situation.inherited(part.condition))
+        holds = yield from judged(situation, part.condition)
+        if holds is None:
+            holds = yield from truth(situation, part.condition, situation.inherited(part.condition))
         chosen, others = (part.then, part.otherwise) if holds != part.negated else (part.otherwise, part.then)
         situation.skip(others)
         for clause in chosen:
@@ -86,6 +89,8 @@ def _clause(
     """
     if not situation.box.writing() or (clause.kind == "ask" and not _may_order(clause)):
         return
+    if is_question(situation, clause):
+        return
     found = orders(clause, situation.planner, situation.deeds)
     if instead is not None and found[0].verb < SURE:
         found.sort(key=lambda order: order.tool is not instead.tool)
@@ -97,9 +102,21 @@ def _clause(
         tried = True
         if len(situation.deeds) == before:
             yield from _settle_questions_before(situation, clause)
-        satisfied = yield from perform(situation, order, clause, spare, instead, others)
+        satisfied = False
+        for target in (yield from targets(situation, clause)):
+            satisfied = (yield from _perform(situation, order, target, spare, instead, others)) or satisfied
         if satisfied or (varied and order.verb < SURE):
             return
+
+
+def _perform(
+    situation: Situation, order: Order, target: Target, spare: bool, instead: Deed | None, others: Sequence[Clause]
+) -> Generator[Step, Observation, bool]:
+    made = len(situation.done)
+    satisfied = yield from perform(situation, order, target.clause, spare, instead, others)
+    if target.thing is not None and len(situation.done) > made:
+        situation.discourse.acted.append(target.thing)
+    return satisfied
 
 
 def _may_be_plain(situation: Situation, clause: Clause, order: Order, spare: bool, tried: bool, before: int) -> bool:

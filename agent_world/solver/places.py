@@ -154,8 +154,7 @@ class Places:
 
     def _sorts(self, constraint: Extreme, parameter: Parameter, tool: IndexedTool) -> Iterator[tuple[float, Slot]]:
         """Sorting parameters that choose between the largest and the smallest first."""
-        up = next((value for value in parameter.enum if set(split_words(str(value))) & _DOWNWARD), None)
-        down = next((value for value in parameter.enum if set(split_words(str(value))) & _UPWARD), None)
+        up, down = rising_and_falling(parameter)
         if up is None or down is None:
             return
         for one in tool.fields:
@@ -327,6 +326,13 @@ class Places:
         return max(told, 0.95 * degree, dated)
 
 
+def rising_and_falling(parameter: Parameter) -> tuple[Json, Json]:
+    """The values of a sorting parameter that put the largest and the smallest first; None where it has none."""
+    largest = next((value for value in parameter.enum if set(split_words(str(value))) & _DOWNWARD), None)
+    smallest = next((value for value in parameter.enum if set(split_words(str(value))) & _UPWARD), None)
+    return largest, smallest
+
+
 def agrees(box: Toolbox, constraint: Compare | Extreme, words: Bag) -> bool:
     """The direction of the degree that fits the words best; True when it has none."""
     best = max(constraint.degrees, default=None, key=lambda degree: max(box.closest(word, words) for word in degree.of))
@@ -339,8 +345,8 @@ def is_yearly(value: Json) -> bool:
 
 
 def same_text(one: Json, other: Json) -> bool:
-    """Whether two values are the same to people: case, accents and underscores aside."""
-    left, right = fold(str(one)).replace("_", " "), fold(str(other)).replace("_", " ")
+    """Whether two values are the same to people: case, accents, underscores and a last full stop aside."""
+    left, right = (fold(str(each)).replace("_", " ").rstrip(".") for each in (one, other))
     return left == right
 
 

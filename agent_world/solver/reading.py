@@ -16,6 +16,9 @@ _IF = {"if", "unless", "provided", "should", "when", "assuming", "whenever", "su
 _TRAILING = {"and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'}
 _ELSE = {"otherwise", "else", "failing"}
 _PRONOUNS = frozenset(("that that's this it it's they he she he's she's you we").split())
+_WOULD = frozenset(("could", "can", "would", "will"))
+"""Words that make an order of a question: "Could you ...?"."""
+
 _FAILED = re.compile(
     r"\b(impossible|(?:not|isn't|no longer) (?:possible|allowed)|refus\w+|fail\w*|reject\w*|turned down|declin\w+"
     r"|denied|won't|can't|cannot|(?:not|doesn't|didn't) (?:work|go through))\b"
@@ -24,9 +27,9 @@ _FAILED = re.compile(
 
 def read(text: str, box: Toolbox) -> tuple[Part, ...]:
     """The parts of an instruction in order."""
-    doing = frozenset(word for tool in box.writing() for word, weight in tool.verb.items() if weight == 1.0)
+    doing = box.doing
     pieces: list[tuple[str, list[Token]]] = []
-    for sentence in _sentences(_whole_names(tokenise(text, doing))):
+    for sentence in _sentences(_whole_names(tokenise(text, doing, words=box.weights))):
         pieces += _pieces(sentence, doing)
     return tuple(_parts(pieces, box))
 
@@ -68,7 +71,8 @@ def _sentences(tokens: Sequence[Token]) -> list[list[Token]]:
     sentences: list[list[Token]] = []
     current: list[Token] = []
     for at, token in enumerate(tokens):
-        if token.kind == "mark" and token.text in ".?!;:" and not _runs_on(tokens, at):
+        conditional = any(one.low in ("if", "unless") for one in current)
+        if token.kind == "mark" and token.text in ".?!;:" and not _runs_on(tokens, at, conditional):
             if token.text == "?" and current:
                 current.append(token)
             if current:
@@ -79,9 +83,10 @@ def _sentences(tokens: Sequence[Token]) -> list[list[Token]]:
     return [*sentences, current] if current else sentences
 
 
-def _runs_on(tokens: Sequence[Token], at: int) -> bool:
-    """A full stop before a small letter ends an abbreviation, not a sentence."""
-    return tokens[at].text == "." and at + 1 < len(tokens) and tokens[at + 1].text[:1].islower()
+def _runs_on(tokens: Sequence[Token], at: int, conditional: bool) -> bool:
+    """A full stop before a small letter ends an abbreviation; a colon after a condition is no end of it either."""
+    following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    return (tokens[at].text == "." and following[:1].islower()) or (tokens[at].text == ":" and conditional)
 
 
 def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, list[Token]]]:
@@ -95,6 +100,7 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
     for piece in pieces:
         begun = next((token.low for token in piece if token.kind == "word" and token.low not in ("and", "but")), "")
         asked = any(token.text == "?" for token in piece) or (begun in AUXILIARIES and sentence[-1].text == "?")
+        asked = asked and (sentence[0].low not in _WOULD or begun in QUESTION_WORDS)
         words = [token for token in piece if not (token.kind == "mark" and token.text in "?-\u2013\u2014()")]
         while len(words) > 1 and words[0].low in ("and", "but", "then", "so", "also", ",", "'", '"'):
             words = words[1:]
@@ -112,10 +118,13 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
             or lows[:2] == ["should", "that"]
             or (lows[:2] in (["in", "case"], ["only", "if"], ["as", "long"]))
             or (lows[0] == "should" and not asked)
+            or (lows[0] in ("where", "when") and not asked and _FAILED.search(" ".join(lows)))
         ):
             role = "else" if lows[:2] == ["if", "not"] else "so" if lows[:2] == ["if", "so"] else "if"
         elif lows[0] == "unless":
-            role = "unless"
+            role = "after unless" if result and result[-1][0] == "plain" else "unless"
+        elif result and result[-1][0] == "after unless":
+            role = "then"
         elif lows[0] in _ELSE or lows[:2] == ["or", "else"]:
             role = "else"
         result.append((role, [*words, *([Token(text="?", kind="mark")] if asked else [])]))
@@ -132,7 +141,7 @@ def _after_sequence(words: list[Token]) -> list[Token]:
         (
             at
             for at, token in enumerate(words)
-            if at > 1 and (token.low in verbs and not token.low.endswith(("ed", "ing")) or token.kind != "word")
+            if at > 1 and ((token.low in verbs and not token.low.endswith(("ed", "ing"))) or token.kind != "word")
         ),
         len(words),
     )
@@ -226,7 +235,7 @@ def _parts(pieces: list[tuple[str, list[Token]]], box: Toolbox) -> list[Part]:
     at = 0
     while at < len(clauses):
         role, clause = clauses[at]
-        if role in ("plain",):
+        if role in ("plain", "then"):
             parts.append(clause)
             at += 1
             continue
@@ -245,7 +254,12 @@ def _parts(pieces: list[tuple[str, list[Token]]], box: Toolbox) -> list[Part]:
             continue
         refused = _on_refusal(clause)
         then, otherwise = [], []
-        if at < len(clauses) and clauses[at][0] == "plain" and _same_sentence(clauses[at - 1][1], clauses[at][1]):
+        if role == "after unless":
+            # "A, unless C: then B": the request came before the condition, what follows is for when that holds.
+            then = [parts.pop()] if parts and isinstance(parts[-1], Clause) else []
+            if at < len(clauses) and clauses[at][0] == "then":
+                otherwise, at = [clauses[at][1]], at + 1
+        elif at < len(clauses) and clauses[at][0] == "plain" and _same_sentence(clauses[at - 1][1], clauses[at][1]):
             then, at = _run(clauses, at, [])
         elif parts and isinstance(parts[-1], Clause) and not refused:
             then = [parts.pop()]
@@ -254,7 +268,7 @@ def _parts(pieces: list[tuple[str, list[Token]]], box: Toolbox) -> list[Part]:
         parts.append(
             Branch(
                 condition=None if refused else clause,
-                negated=role == "unless",
+                negated=role != "if",
                 then=tuple(then),
                 otherwise=tuple(otherwise),
             )

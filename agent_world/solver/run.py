@@ -37,13 +37,16 @@ class SpentError(Exception):
 class Runner:
     """Makes calls within a budget and remembers what came back.
 
-    Answers of reading tools are kept until something is written.
+    Answers of reading tools are kept until something is written; `changes` counts the calls that write, `made`
+    holds what those that were granted were given and gave.
     """
 
     box: Toolbox
     budget: int
     facts: list[Fact] = field(default_factory=list)
     kept: dict[str, Observation] = field(default_factory=dict)
+    changes: int = 0
+    made: list[tuple[IndexedTool, Row]] = field(default_factory=list)
 
     def call(self, tool: IndexedTool, arguments: Mapping[str, Json]) -> Generator[Step, Observation, Observation]:
         """One call; a reading call that was made before costs nothing."""
@@ -56,6 +59,9 @@ class Runner:
         observation = yield Step(kind="tool", tool=tool.name, arguments=dict(arguments))
         if tool.writes:
             self.kept.clear()
+            self.changes += 1
+            if observation.status == "ok" and isinstance(observation.value, Mapping):
+                self.made.append((tool, {**arguments, **observation.value}))
         else:
             self.kept[key] = observation
         return observation

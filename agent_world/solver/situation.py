@@ -9,13 +9,18 @@ from dataclasses import dataclass, field, replace
 from agent_world.environments.model import Json
 from agent_world.rollouts.model import Turn
 from agent_world.solver.deeds import Deed
+from agent_world.solver.denoting import Denoter
+from agent_world.solver.discourse import Discourse
 from agent_world.solver.goals import Goal, align, goals_of
 from agent_world.solver.index import Toolbox, toolbox_of
+from agent_world.solver.kinds import kinds_of
+from agent_world.solver.mentions import tokenise
 from agent_world.solver.model import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, is_strong, mark_of
 from agent_world.solver.places import Places, is_yearly
 from agent_world.solver.plan import Chance, Planner
 from agent_world.solver.reading import flat, read
 from agent_world.solver.run import Runner
+from agent_world.solver.terms import Term
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +28,8 @@ class Situation:
     """One episode from the inside.
 
     `conditions` are the clauses that branches turn on; `aligned` are the clauses a goal may belong to, best first, with
-    scores; `acted` are the deeds that a clause (by its position) told of; `checked` are constraints that a condition
+    scores; `denoter` works out the noun phrases of `discourse`, `names` are what is named in so many words; `acted` are
+    the deeds that a clause (by its position) told of; `checked` are constraints that a condition
     was held against.
     """
 
@@ -32,6 +38,9 @@ class Situation:
     places: Places
     planner: Planner
     runner: Runner
+    denoter: Denoter
+    discourse: Discourse
+    names: list[str]
     parts: tuple[Part, ...]
     clauses: list[Clause]
     conditions: list[Clause]
@@ -56,6 +65,9 @@ class Situation:
             chance=chance,
             places=places,
             runner=runner,
+            denoter=Denoter(box, runner),
+            discourse=Discourse.of(tokenise(turn.instruction, box.doing, words=box.weights), kinds_of(box)),
+            names=names,
             parts=parts,
             clauses=clauses,
             goals=goals,
@@ -74,6 +86,21 @@ class Situation:
         self.deeds.append(deed)
         for position in self.told_by(deed):
             self.acted.setdefault(position, []).append(deed)
+
+    def readings_of(self, term: Term) -> list[Term]:
+        """What a term may stand for, the likeliest first: what it points back to may be anything an order named."""
+        found = [
+            self.discourse.with_name(one.text).resolved(term)
+            for deed in reversed(self.done)
+            for one in deed.constraints
+            if isinstance(one, Mention) and one.kind == "name"
+        ]
+        return list(dict.fromkeys([*found, self.discourse.resolved(term)]))
+
+    def fact_before(self, clause: Clause) -> Term:
+        """The fact that a pronoun in a condition stands for: the last one that was asked for before it."""
+        start = clause.tokens[0].start
+        return next((term for at, term in reversed(self.discourse.facts) if at < start), self.discourse.facts[0][1])
 
     def skip(self, clauses: Sequence[Clause]) -> None:
         """Forgets clauses of a branch that was not taken: no question is about them, unless it is all that asks."""

@@ -31,6 +31,16 @@ SKILLS = {
     "an order without a telling verb": "desk14",
     "a document": "desk13",
     "a pronoun": "desk1",
+    "those of several that meet a condition": "lib21",
+    "the one that stands out of several": "lib22",
+    "a write about the one that stands out": "lib23",
+    "a wish with an exception": "lib24",
+    "a condition on a fact that was looked up": "lib25",
+    "facts asked for after a write": "lib26",
+    "two orders in one polite question": "lib27",
+    "the lowest of several": "lib28",
+    "a count and the first by name of two sets": "desk30",
+    "a fact of what a fact names": "desk31",
 }
 
 
