@@ -30,7 +30,7 @@ from agent_world.identity import canonical_json, sha256
 if TYPE_CHECKING:
     from agent_world.discovery.relevance import Relevance
 
-CORPUS_FORMAT = 15
+CORPUS_FORMAT = 16
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 _WEIGHTS = (4, 3, 1, 3, 1)

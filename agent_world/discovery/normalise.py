@@ -19,6 +19,8 @@ _MIN_REPEATS = 2.5
 _MIN_REPEATS_NAMED = 1.5
 _NUMBER = re.compile(r"-?\d*\.?\d+")
 _DATE = re.compile(r"\d{1,4}[-/. ](\d{1,2}|[A-Z][a-z]{2})[-/. ]\d{1,4}|\d{4}-\d\d.*")
+_SENTENCE = re.compile(r"(\S+\s+){3,}\S+\.$|\d.*\s.*\.$")
+_SENTENCES = 0.2
 _NAMING = re.compile(r"(id|code|key|name|number)$", re.I)
 
 
@@ -91,8 +93,10 @@ def _groups(columns: dict[str, list[str | None]], key: str | None, referred: set
 
 
 def _names_things(column: str, counts: Counter[str]) -> bool:
-    """Words or codes, not dates; numbers only under a name that says they identify something."""
+    """Words or codes, not dates or sentences; numbers only under a name that says they identify something."""
     if any(_DATE.fullmatch(value) for value in counts):
+        return False
+    if sum(bool(_SENTENCE.search(value)) for value in counts) >= _SENTENCES * len(counts):
         return False
     return bool(_NAMING.search(column)) or not all(_NUMBER.fullmatch(value) for value in counts)
 

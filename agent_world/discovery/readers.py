@@ -115,7 +115,7 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
         return Reading(faults=(_fault(source, "ragged_file", f"most rows do not have {width} cells", data),))
     kept = [row for row in body if len(row) == width or (short and len(row) < width)] if ragged else body
     rows = tuple(
-        (*(value or None for value in row), *(None for _ in range(width - len(row))))
+        (*(value.strip() or None for value in row), *(None for _ in range(width - len(row))))
         for row in spread(kept, kept_rows(len(kept)))
     )
     faults = tuple(
@@ -220,10 +220,10 @@ def read_json(name: str, data: bytes, source: Source) -> Reading:
     return Reading(tables=tables_of_records(records_of_json(records, file_stem(name)), source), faults=tuple(faults))
 
 
-def read_xml(data: bytes, source: Source) -> Reading:
+def read_xml(name: str, data: bytes, source: Source) -> Reading:
     """Repeated elements of an XML file as tables."""
     try:
-        return Reading(tables=tables_of_records(records_of_xml(data), source))
+        return Reading(tables=tables_of_records(records_of_xml(data, file_stem(name)), source))
     except ElementTree.ParseError as error:
         return Reading(faults=(_fault(source, "broken_xml", str(error), data[:4096]),))
 
@@ -237,7 +237,7 @@ def _read_member(path: str, data: bytes, source: Source) -> Reading:
     if suffix == ".parquet":
         return read_parquet(path, data, source)
     if suffix == ".xml":
-        return read_xml(data, source)
+        return read_xml(path, data, source)
     return read_json(path, data, source)
 
 

@@ -52,11 +52,10 @@ def records_of_json(document: Any, name: str) -> Records:
             found.setdefault(str(item["model"]).rpartition(".")[2], []).append(row)
         return found
     _walk(document, name, found, 0)
-    found = {table if any(map(str.isalpha, table)) else name: rows for table, rows in found.items()}
-    return {table: rows for table, rows in found.items() if len(rows) >= MIN_RECORDS}
+    return _named(found, name)
 
 
-def records_of_xml(data: bytes) -> Records:
+def records_of_xml(data: bytes, name: str) -> Records:
     """A table for every repeated element that has text-only children; nesting becomes `parent` columns.
 
     Raises:
@@ -65,7 +64,13 @@ def records_of_xml(data: bytes) -> Records:
     root = ElementTree.fromstring(data)
     found: Records = {}
     _walk_xml(root, {}, found)
-    return {tag: rows for tag, rows in found.items() if len(rows) >= MIN_RECORDS}
+    return _named(found, name)
+
+
+def _named(found: Records, name: str) -> Records:
+    """The tables that are long enough; one whose own name has no letter is called `name`."""
+    found = {table if any(map(str.isalpha, table)) else name: rows for table, rows in found.items()}
+    return {table: rows for table, rows in found.items() if len(rows) >= MIN_RECORDS}
 
 
 def _is_fixture(item: Any) -> bool:
@@ -111,7 +116,8 @@ def _add(records: list[tuple[dict[str, Any], dict[str, Any]]], name: str, found:
         row.update(ancestors)
         for key, value in record.items():
             if flat[key]:
-                row.update({f"{key}_{inner}": value.get(inner) for inner in flat[key]} if value else {})
+                names = {inner: _flat_name(key, inner, flat[key]) for inner in flat[key]}
+                row.update({names[inner]: value.get(inner) for inner in flat[key]} if value else {})
             elif key in nested:
                 inside = {**ancestors, name: record[key_field] if key_field else number}
                 nested[key].extend((inside, item) for item in _collection(value, 1) or ())
@@ -121,6 +127,11 @@ def _add(records: list[tuple[dict[str, Any], dict[str, Any]]], name: str, found:
     for key, items in nested.items():
         if len(items) >= MIN_RECORDS:
             _add(items, key, found, depth + 1)
+
+
+def _flat_name(key: str, inner: str, siblings: Sequence[str]) -> str:
+    """The column of one value of a map: that of a map that only wraps a value is the map's."""
+    return key if len(siblings) == 1 and inner.lower() == "value" else f"{key}_{inner}"
 
 
 def _flat_keys(records: list[dict[str, Any]], key: str) -> tuple[str, ...]:

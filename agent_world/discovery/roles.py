@@ -66,7 +66,7 @@ def _text_role(name: str, known: list[str], distinct: int) -> ColumnRole:
 def choose_label(columns: Sequence[Column], values: Mapping[str, tuple[Value, ...]]) -> str | None:
     """The column that names a row for people; "first|last" when it takes two; None when nothing does."""
     names = {column.name for column in columns}
-    for first, last in (("first_name", "last_name"), ("name_first", "name_last"), ("given_name", "family_name")):
+    for first, last in (("first_name", "last_name"), ("given_name", "family_name")):
         if {first, last} <= names:
             return f"{first}|{last}"
     best: tuple[tuple[float, ...], str] | None = None

@@ -15,7 +15,7 @@ from agent_world.discovery.model import RawTable
 from agent_world.discovery.roles import choose_label, role_of
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.snapshot import Built, assemble
-from agent_world.discovery.words import expanded, name_words, phrase, plural, singular, snake
+from agent_world.discovery.words import expanded, name_words, noun_of, phrase, snake
 from agent_world.environments.model import (
     Column,
     ColumnRole,
@@ -30,7 +30,9 @@ MAX_ROWS = 2_000
 
 MAX_COLUMNS = 18
 MAX_TEXT = 400
-_RESERVED = {"order", "group", "index", "table", "from", "to", "values", "check", "default", "references", "limit"}
+_UNNAMED = re.compile(r"column \d+")
+_UNITS = {"milliseconds", "bytes", "lbs", "seconds", "minutes", "gallon", "mib", "gib", "tib", "mbps", "gbps"}
+RESERVED = {"order", "group", "index", "table", "from", "to", "values", "check", "default", "references", "limit"}
 
 
 def structure(
@@ -69,7 +71,8 @@ class _Draft:
 
     def __init__(self, raw: RawTable, name: str, key: str | None, links: Sequence[Link]) -> None:
         self.raw, self.name, self.key = raw, name, key
-        self.singular = " ".join((*expanded(raw.name)[:-1], singular(expanded(raw.name)[-1])))
+        self.singular, self.plural = noun_of(raw.name)
+        self.stem = tuple(self.singular.removesuffix(" entry").split())
         self.references = {link.column: link for link in links if link.child == raw.name}
         referenced = {link.parent_column for link in links if link.parent == raw.name}
         columns = list(zip(*raw.rows, strict=True))
@@ -86,9 +89,11 @@ class _Draft:
     def _column_names(self) -> dict[str, str]:
         names: dict[str, str] = {}
         for original in self.typed:
-            words = expanded(original)
-            if original == self.key and (words in {("id",), ("key",), ("code",)} or not words):
-                words = (*name_words(self.singular), words[0] if words and words != ("key",) else "id")
+            words = _without_unit(expanded(original))
+            if original == self.key and _UNNAMED.fullmatch(original):
+                words = (*self.stem, "number")
+            elif original == self.key and (words in {("id",), ("key",), ("code",)} or not words):
+                words = (*self.stem, words[0] if words and words != ("key",) else "id")
             elif (
                 original in self.references
                 and self.typed[original].type == "integer"
@@ -96,12 +101,12 @@ class _Draft:
             ):
                 words = (*words, "id")
             if original == self.key and words[-1:] == ("name",) and _are_codes(self.typed[original]):
-                words = (*(words[:-1] or name_words(self.singular)), "code")
+                words = (*(words[:-1] or self.stem), "code")
             name = snake(words)
             if name in names.values():
                 name = snake(name_words(original))
-            while name in names.values() or name in _RESERVED:
-                name += "_value" if name in _RESERVED else "_2"
+            while name in names.values() or name in RESERVED:
+                name += "_value" if name in RESERVED else "_2"
             names[original] = name
         return names
 
@@ -117,12 +122,10 @@ def _are_codes(column: TypedColumn) -> bool:
 def _table_names(tables: Sequence[RawTable]) -> dict[str, str]:
     names: dict[str, str] = {}
     for table in tables:
-        words = expanded(table.name)
-        words = words if any(not word.isdigit() for word in words) else ("table", *words)
-        name = snake((*words[:-1], plural(words[-1])))
+        name = snake(tuple(noun_of(table.name)[1].split()))
         while name in names.values():
             name += "_2"
-        names[table.name] = name if name not in _RESERVED else f"{name}_list"
+        names[table.name] = name if name not in RESERVED else f"{name}_list"
     return names
 
 
@@ -159,7 +162,7 @@ def _finish(draft: _Draft, drafts: Mapping[str, _Draft], links: Sequence[Link], 
     values: dict[str, tuple[Value, ...]] = {}
     columns: list[Column] = []
     rows = len(draft.raw.rows)
-    key = draft.names[draft.key] if draft.key else snake((*name_words(draft.singular), "id"))
+    key = draft.names[draft.key] if draft.key else snake((*draft.stem, "id"))
     if draft.key is None:
         while key in draft.names.values():
             key = f"{key}_row"
@@ -220,7 +223,7 @@ def _finish(draft: _Draft, drafts: Mapping[str, _Draft], links: Sequence[Link], 
     table = Table(
         name=draft.name,
         singular=draft.singular,
-        plural=plural(draft.singular),
+        plural=draft.plural,
         columns=tuple(columns),
         primary_key=(key,),
         rows=rows,
@@ -256,11 +259,12 @@ def _unit(original: str, typed: TypedColumn) -> str | None:
     bracket = re.search(r"[(\[]([a-zA-Z°%/ ]{1,20})[)\]]", original)
     if bracket:
         return bracket[1].strip().lower()
-    words = name_words(original)
-    for unit in ("milliseconds", "bytes", "lbs", "seconds", "minutes", "gallon", "mib", "gib", "mbps", "gbps"):
-        if unit in words:
-            return unit
-    return None
+    return next((unit for unit in name_words(original) if unit in _UNITS), None)
+
+
+def _without_unit(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of a column without the unit behind them, which is recorded by itself: "size in mib" is a size."""
+    return words[:-2] if len(words) > 2 and words[-2] == "in" and words[-1] in _UNITS else words
 
 
 def database_name(title: str) -> str:

@@ -107,6 +107,24 @@ def test_recursive_xml_becomes_a_table_with_parents():
     assert rows[0]["leaf"] == "false"
 
 
+def test_cells_lose_the_blanks_that_line_them_up():
+    rows = ["name,   dose", *(f"kind {n},  {n}.5" for n in range(8))]
+    (table,) = read("d.csv", lines(*rows)).tables
+    assert (table.header, table.rows[1]) == (("name", "dose"), ("kind 1", "1.5"))
+
+
+def test_a_map_that_only_wraps_a_value_is_called_as_what_it_wraps():
+    regions = [{"code": f"r{n}", "country": {"Value": f"C{n}"}, "size": {"low": n, "high": 2 * n}} for n in range(8)]
+    (table,) = read("regions.json", json.dumps(regions).encode()).tables
+    assert table.header == ("code", "country", "size_low", "size_high")
+
+
+def test_elements_without_a_letter_in_their_name_are_called_after_the_file():
+    rows = "".join(f"<_><x>{n}</x><y>{n * n}</y></_>" for n in range(8))
+    (table,) = read("stages.xml", f"<all>{rows}</all>".encode()).tables
+    assert table.name == "stages"
+
+
 def test_packed_files_are_opened_and_broken_ones_quarantined():
     table = lines("a,b", *["1,2"] * 7)
     assert len(read("t.csv.gz", gzip.compress(table)).tables[0].rows) == 7

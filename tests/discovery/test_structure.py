@@ -7,12 +7,14 @@ from dataclasses import replace
 import pytest
 
 from agent_world.discovery.keys import discover
+from agent_world.discovery.normalise import split_wide
 from agent_world.discovery.packages import read_package
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.selection import most_linked
 from agent_world.discovery.structure import structure
 from agent_world.environments.model import SQLITE_FILE
 from agent_world.identity import VersionId
+from tests.discovery.toolsmith.worlds import raw_table
 
 THEME = VersionId("theme@0")
 
@@ -125,3 +127,19 @@ def test_names_are_words_and_a_person_has_one_label(packages):
     assert flights.column("departure_delay").words == "delay of departure"
     assert flights.column("scheduled_departure_time").role == "clock"
     assert "NA read as no value" in flights.column("departure_delay").original
+
+
+def test_a_text_that_tells_a_story_names_no_table_of_its_own():
+    rows = [
+        (f"Film {n}", f"Won {n % 4} Oscars. Another {n % 4 + 1} wins.", f"{n % 4}", f"studio {n % 5}", f"land {n % 5}")
+        for n in range(60)
+    ]
+    films = raw_table("films", ("title", "awards", "oscars", "studio", "country"), rows)
+    parts, _ = split_wide(films, discover([films]))
+    assert [part.name for part in parts] == ["films", "studio"]
+
+
+def test_a_table_without_a_letter_in_its_name_is_a_table():
+    table = raw_table("_", ("name", "size"), [(f"thing {n}", 3 * n) for n in range(20)])
+    database, _ = structure([table], database_id="d", theme=THEME)
+    assert (database.tables[0].name, database.tables[0].singular) == ("tables", "table")

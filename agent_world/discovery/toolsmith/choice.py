@@ -13,7 +13,7 @@ from agent_world.discovery.toolsmith.workflows.base import Overlay, ThemeWords, 
 MOST_TOOLS = 24
 _LEAST_READS = 6
 _GUESSES = 3
-_LONGEST_NAME = 64  # more is refused by model providers
+_LONGEST_NAME = 48  # longer ones are hard to read, and more than 64 is refused by model providers
 _WORTH = {
     "search": 1.2,
     "get": 1.0,

@@ -13,6 +13,10 @@ _ENUM_VALUES = 16
 _ENUM_LENGTH = 32
 _GROUP_VALUES = 60
 _DATE_PARTS = {"day", "hour", "minute", "second", "month", "week", "weekday"}
+_CODES = frozenset(
+    "code symbol number iata icao alpha abbreviation isbn email zip postal numeric ident id short flight ticker key "
+    "slug acronym".split()
+)
 _DULL = {
     "latitude",
     "longitude",
@@ -107,6 +111,11 @@ def enum_values(entity: Entity, field: Field) -> tuple[str | int, ...]:
     else:
         values = sorted(set(entity.values(field.column)))
     return tuple(values) if len(values) <= _ENUM_VALUES and all(len(str(v)) <= _ENUM_LENGTH for v in values) else ()
+
+
+def names_something(column: Column) -> bool:
+    """Whether the name of a column of codes says that a code is one thing's own, or that of few."""
+    return bool(_CODES & set(ascii_words(column.name)))
 
 
 def link_field(entity: Entity, link: Link) -> Field:

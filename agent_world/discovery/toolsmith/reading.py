@@ -22,6 +22,7 @@ def reading_drafts(view: View, rng: Random) -> list[Draft]:
 def _of_entity(view: View, entity: Entity, rng: Random) -> Iterator[Draft | None]:
     measures, groups_of = measure_fields(entity), group_fields(entity)
     yield lookup.search(view, entity, rng)
+    yield lists.identified(view, entity, rng)
     yield lookup.get(view, entity, rng)
     yield lists.filtered(view, entity, rng)
     for measure in measures[:_MEASURES]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agent_world.discovery.structure import RESERVED
 from agent_world.discovery.toolsmith.words import mark, snake
 from agent_world.environments.model import SQLITE_FILE, Column, Database, ForeignKey, Json, Meaning, Table
 
@@ -14,6 +15,9 @@ Row = Mapping[str, Json]
 
 _GENERIC = {"id", "pk", "key", "code", "name", "value", "number", "symbol", "abbreviation"}
 _REFERENCE_ENDING = re.compile(r"_(id|code|key|pk|number|no|ident)$")
+_SAYS_WHAT_IT_IS = re.compile(r"(^|_)(id|code|key|pk|number|no|ident|name|symbol|abbreviation|sign|zip|post)$")
+_SHORT_CODE = re.compile(r"[A-Z0-9-]{1,8}")
+_CODES = 0.98
 _DIMENSION_ROWS = 40
 _LONG_TEXT = 60
 _LABEL_SHARE = 0.3
@@ -62,17 +66,17 @@ class Entity:
     def key_name(self) -> str:
         """The public name of the key: the column's own, or with the entity before it when it says nothing."""
         assert self.key is not None
-        generic = self.key.name in _GENERIC
-        return snake(f"{self.one} {'id' if self.key.name == 'pk' else self.key.name}" if generic else self.key.name)
+        return snake(f"{self.one} {_own(self.key.name)}" if self.key.name in _GENERIC else self.key.name)
 
     @property
     def key_words(self) -> str:
         """How a person says the key."""
         assert self.key is not None
-        if self.key.name in _GENERIC or not _says_more(self.key, self.one):
-            ending = self.key.name.rpartition("_")[2]
-            return f"{self.one} {'id' if ending == 'pk' else ending}"
-        return f"{self.key.words} of the {self.one}"
+        if self.key.name in _GENERIC:
+            return f"{self.one} {_own(self.key.name)}"
+        rest = _REFERENCE_ENDING.sub("", self.key.name).replace("_", " ")
+        named_for_it = rest in {self.one, self.one.removesuffix(" entry")}
+        return self.key.words if named_for_it else f"{self.key.words} of the {self.one}"
 
     @property
     def is_dimension(self) -> bool:
@@ -158,7 +162,8 @@ def view_of(database: Database, files: Mapping[str, bytes]) -> View:
     """Read the rows of `database` once. Tables of a workflow are left out: they hold nothing yet."""
     tables = [_in_natural_order(table) for table in database.tables if table.workflow is None]
     rows = source_rows(files, tables)
-    bare = {table.name: _entity(table, rows[table.name], ()) for table in tables}
+    named = [_with_codes_named(table, rows[table.name]) for table in tables]
+    bare = {table.name: _entity(table, rows[table.name], ()) for table in named}
     linked = {name: replace(entity, links=_links(entity, bare)) for name, entity in bare.items()}
     # Once more, so that parents know their own links: one step up is all that tools show.
     entities = tuple(replace(entity, links=_links(entity, linked)) for entity in linked.values())
@@ -187,8 +192,10 @@ def own_field(entity: Entity, column: Column) -> Field:
         link = entity.link(column.name)
         if column.role == "flag":
             words = f"whether {mark(column.name)}"
+        elif column.role == "code" and words == entity.one:  # a flight is no flight of its own but has a number
+            words = f"{words} number"
         elif link and link.parent.key and link.parent.label and not _REFERENCE_ENDING.search(column.name):
-            words = f"{link.parent.key.words} of the {column.words}"
+            words = _key_of_parent(link)
     return Field(name=name, owner=entity, column=column, meaning=entity.meaning(column), words=words)
 
 
@@ -201,22 +208,54 @@ def parent_field(entity: Entity, link: Link) -> Field | None:
     if label is None or link.parent.key is None:
         return None
     base = _REFERENCE_ENDING.sub("", link.column.name)
-    said = link.parent.one if link.column.name == link.key.parent_column else base.replace("_", " ")
+    says_nothing = link.column.name == link.key.parent_column or base in _GENERIC
+    said = link.parent.one if says_nothing else base.replace("_", " ")
     taken = any(column.name == snake(said) for column in entity.table.columns)
     name = snake(f"{said} {label.name}" if taken else said)
     words = said if link.parent.is_dimension else f"{label.words} of the {said}"
     return Field(name=name, owner=entity, column=label, meaning=link.parent.meaning(label), words=words, via=link)
 
 
+def _key_of_parent(link: Link) -> str:
+    """How a person says what a foreign key holds: "faa code of the destination", but "series id"."""
+    assert link.parent.key is not None
+    key, said = link.parent.key.words, link.column.words
+    if link.column.name in _GENERIC:
+        return link.parent.key_words
+    return key if key.startswith(f"{said} ") or key == said else f"{key} of the {said}"
+
+
 def _in_natural_order(table: Table) -> Table:
     """A table whose columns are said as they are spelled: descriptions are read by those who also see the names."""
-    return replace(table, columns=tuple(replace(c, words=c.name.replace("_", " ")) for c in table.columns))
+    return replace(table, columns=tuple(replace(c, words=_spelled(c.name)) for c in table.columns))
 
 
-def _says_more(column: Column, singular: str) -> bool:
-    """Whether a key column is named for what it is (`tail_number`) and not just as the id of its entity."""
-    rest = _REFERENCE_ENDING.sub("", column.name)
-    return column.name not in _GENERIC and rest.replace("_", " ") != singular
+def _spelled(name: str) -> str:
+    """The words of a column name, without what was added to keep it clear of SQL."""
+    plain = name.removesuffix("_value")
+    return (plain if plain in RESERVED else name).replace("_", " ")
+
+
+def _own(key: str) -> str:
+    return "id" if key == "pk" else key
+
+
+def _with_codes_named(table: Table, rows: Sequence[Row]) -> Table:
+    """A table in which a column of codes is said to be one: the "iata code", not the "iata", of an airport."""
+
+    def said(column: Column) -> Column:
+        values = [row[column.name] for row in rows if row[column.name] is not None]
+        if (
+            column.type == "text"
+            and column.role in {"code", "identifier"}
+            and column.name not in _GENERIC
+            and not _SAYS_WHAT_IT_IS.search(column.name)
+            and sum(bool(_SHORT_CODE.fullmatch(str(value))) for value in values) > _CODES * len(values)
+        ):
+            return replace(column, words=f"{column.words} code")
+        return column
+
+    return replace(table, columns=tuple(map(said, table.columns)))
 
 
 def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Entity:

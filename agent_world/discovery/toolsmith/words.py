@@ -135,7 +135,7 @@ def snake(text: str, fallback: str = "value") -> str:
 
 def article(noun: str) -> str:
     """`noun` with the indefinite article that belongs before it."""
-    vowel = re.match(r"(?i)([aeio]|u(?!ni|s[aeu])|hour|honou?r|heir)", noun) and not re.match(r"(?i)eu|one\b", noun)
+    vowel = re.match(r"(?i)([aeio]|u(?!ni|s[aeu]|s\b)|hour|honou?r|heir)", noun) and not re.match(r"(?i)eu|one\b", noun)
     return f"{'an' if vowel else 'a'} {noun}"
 
 
@@ -155,7 +155,7 @@ def synonyms(*phrases: str, limit: int = 3) -> list[str]:
     said = {word for phrase in phrases for word in ascii_words(phrase)}
     found: dict[str, None] = {}
     for phrase in phrases:
-        for word in ascii_words(phrase):
+        for word in ascii_words(phrase.replace("time zone", "zone")):
             singular = word[:-1] if word.endswith("s") and word not in EVERYDAY else word
             for other in EVERYDAY.get(word, EVERYDAY.get(singular, ())):
                 if not set(ascii_words(other)) <= said:

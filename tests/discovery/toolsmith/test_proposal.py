@@ -174,8 +174,15 @@ def test_a_workflow_can_find_what_it_is_about_and_who_holds_it():
 
 
 def test_filters_are_searched_by_name_and_numbers_by_bound():
-    listing = tool("list_sailings")
+    listing = drafts()["list_sailings"].tool
     assert {meaning.kind for meaning in listing.inputs.values()} <= {"filter", "threshold", "page"}
+
+
+def test_rows_without_a_name_are_found_by_what_people_know_of_them():
+    found = tool("search_sailings")
+    assert list(found.input_schema["properties"]) == ["line_code", "ship_id", "page"]
+    assert found.input_schema["required"] == []
+    assert (found.inputs["line_code"].kind, found.inputs["ship_id"].kind) == ("filter", "key")
 
 
 MUTANTS = [

@@ -33,7 +33,8 @@ class Words:
     verbs: Sequence[str] = ("book", "cancel", "assign")
 
 
-def _table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> RawTable:
+def raw_table(name: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> RawTable:
+    """A table as a source file would hold it."""
     cells = tuple(tuple(None if cell is None else str(cell) for cell in row) for row in rows)
     return RawTable(
         name=name, header=tuple(header), rows=cells, total=len(cells), source=replace(SOURCE, file=f"{name}.csv")
@@ -73,10 +74,10 @@ def tables() -> list[RawTable]:
         )
     ]  # fmt: skip
     return [
-        _table("ports", ("port_id", "name", "region", "code", "depth", "active"), ports),
-        _table("ships", ("ship_id", "name", "year", "seats", "tonnage", "extras", "port_id"), ships),
-        _table("sailings", _SAILING, sailings),
-        _table("employees", ("employee_id", "name", "port_id", "salary"), employees),
+        raw_table("ports", ("port_id", "name", "region", "code", "depth", "active"), ports),
+        raw_table("ships", ("ship_id", "name", "year", "seats", "tonnage", "extras", "port_id"), ships),
+        raw_table("sailings", _SAILING, sailings),
+        raw_table("employees", ("employee_id", "name", "port_id", "salary"), employees),
     ]  # fmt: skip
 
 

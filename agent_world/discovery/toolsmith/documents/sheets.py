@@ -13,10 +13,10 @@ from agent_world.discovery.toolsmith.documents.formats import READERS, WRITERS
 from agent_world.discovery.toolsmith.documents.notes import MARKS, note_draft
 from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.view import View
-from agent_world.discovery.toolsmith.words import ascii_words, listed, snake
+from agent_world.discovery.toolsmith.words import article, ascii_words, listed, snake
 from agent_world.discovery.toolsmith.workflows.flow import render
 from agent_world.discovery.toolsmith.workflows.scenarios import Scenarios
-from agent_world.discovery.words import plural, singular
+from agent_world.discovery.words import singular
 from agent_world.environments.model import Document, Json, Meaning
 
 Entries = Sequence[Mapping[str, Json]]
@@ -74,7 +74,7 @@ def sheet_drafts(view: View, document: Document, data: bytes, rng: Random) -> li
         return []
     noun = _noun(document)
     key = _key(entries)
-    name, title = f"read_{noun}_sheet", f"the sheet of {plural(noun.replace('_', ' '))}"
+    name, title = f"read_{noun}_sheet", f"the sheet of {document.title}"
     correct = f"correct_{noun}_sheet"
     fields = _text_fields(entries, key)
     scenarios = Scenarios(lambda: _ledger(entries, key, name, correct))
@@ -108,7 +108,7 @@ def _reader(
         what=f"Look one entry up in {title}, by {_say(key)}.",
         params=[_key_param(view, entries, key)],
         result=Result(fields=tuple(outs)),
-        refusals=[f"a {_say(key)} that is not in it (not_found)"],
+        refusals=[f"{article(_say(key))} that is not in it (not_found)"],
         source=render(READ, tool=name, **names).lstrip("\n"),
         said=["according to the sheet", "listed"],
     )
@@ -167,7 +167,7 @@ def _corrector(
                 Out(name="new", kind="string", words="what it says now", meaning=plain),
             )
         ),
-        refusals=[f"a {_say(key)} that is not in it (not_found)", "what it says already (unchanged)"],
+        refusals=[f"{article(_say(key))} that is not in it (not_found)", "what it says already (unchanged)"],
         source=render(CORRECT, tool=name, **names).lstrip("\n"),
         said=["fix", "change", "set right"],
     )

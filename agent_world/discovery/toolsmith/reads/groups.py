@@ -62,7 +62,7 @@ def summarised(view: View, entity: Entity, group: Field, measure: Field | None, 
             helpers=helper,
         ),
         tables=[entity.name, *(link.parent.name for link in links)],
-        said=["how many", "average", "most common"],
+        said=["how many", *(["average"] if measure else []), "most common"],
         nouns=[entity.one, group.words, *([measure.words] if measure else [])],
     )
     sheet = TestSheet(name)

@@ -11,7 +11,7 @@ from random import Random
 from agent_world.discovery.toolsmith.answers import reads as answers
 from agent_world.discovery.toolsmith.contract import Param, Result, kind_of, make_tool, out_of, page_param
 from agent_world.discovery.toolsmith.drafts import Draft, TestSheet
-from agent_world.discovery.toolsmith.fields import item_fields
+from agent_world.discovery.toolsmith.fields import item_fields, names_something
 from agent_world.discovery.toolsmith.reads.lookup import unlike
 from agent_world.discovery.toolsmith.source import (
     Query,
@@ -24,33 +24,11 @@ from agent_world.discovery.toolsmith.source import (
     shape_helper,
 )
 from agent_world.discovery.toolsmith.view import Entity, View, own_field
-from agent_world.discovery.toolsmith.words import ascii_words, snake
+from agent_world.discovery.toolsmith.words import snake
 from agent_world.discovery.words import singular
 from agent_world.environments.model import Column, Json, Meaning
 
 _LEAST_DISTINCT = 0.5
-_CODES = {
-    "code",
-    "symbol",
-    "number",
-    "iata",
-    "icao",
-    "alpha",
-    "abbreviation",
-    "isbn",
-    "email",
-    "zip",
-    "postal",
-    "numeric",
-    "ident",
-    "id",
-    "short",
-    "flight",
-    "ticker",
-    "key",
-    "slug",
-    "acronym",
-}
 
 
 def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | None:
@@ -58,17 +36,16 @@ def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | No
     known = entity.values(code)
     if entity.key is None or len(known) < 10 or len(set(known)) < _LEAST_DISTINCT * len(known):
         return None
-    if code != entity.label and not _CODES & set(ascii_words(code.name)):
+    if code != entity.label and not names_something(code):
         return None
     field = own_field(entity, code)
     fields = item_fields(entity, [field])
     links = links_of(fields)
-    said = f"{entity.one} number" if field.words == entity.one else field.words
-    name = snake(f"get {entity.one} by {said}")
+    name = snake(f"get {entity.one} by {field.words}")
     param = Param(
         name=field.name,
         kind=kind_of(code),
-        words=f"{said} of the {entity.one}",
+        words=f"{field.words} of the {entity.one}",
         meaning=Meaning(kind="label" if code == entity.label else "filter", table=entity.name, column=code.name),
     )
     column = column_of(field, links)
@@ -83,21 +60,21 @@ def by_code(view: View, entity: Entity, code: Column, rng: Random) -> Draft | No
     body = (
         f"row = {fetch(query, {param.name: param.name}, 'fetchone')}\n"
         "if row is None:\n"
-        f'    raise Refused("not_found", f"There is no {entity.one} with {said} {{{param.name}}}.")\n'
+        f'    raise Refused("not_found", f"There is no {entity.one} with {field.words} {{{param.name}}}.")\n'
         f"return {shown}"
     )
     tool = make_tool(
         environment=view.database.database_id,
         name=name,
         pattern="lookup",
-        what=f"The {entity.one} with a certain {said}.",
+        what=f"The {entity.one} with a certain {field.words}.",
         params=[param],
         result=Result(fields=tuple(out_of(field) for field in fields)),
         source=function(
-            name, f"The {entity.one} that has this {said}.", [param], body, imports=["Refused"], helpers=helper
+            name, f"The {entity.one} that has this {field.words}.", [param], body, imports=["Refused"], helpers=helper
         ),
         tables=[entity.name, *(link.parent.name for link in links)],
-        refusals=[f"an unknown {said} (not_found)"],
+        refusals=[f"an unknown {field.words} (not_found)"],
         said=["which one is", "identify"],
         nouns=[entity.one, field.words],
     )

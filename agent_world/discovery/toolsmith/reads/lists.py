@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from agent_world.discovery.toolsmith.answers import reads as answers
 from agent_world.discovery.toolsmith.contract import Param, Result, in_unit, kind_of, make_tool, out_of, page_param
 from agent_world.discovery.toolsmith.drafts import Draft, TestSheet
-from agent_world.discovery.toolsmith.fields import group_fields, item_fields, measure_fields, time_fields
+from agent_world.discovery.toolsmith.fields import (
+    group_fields,
+    item_fields,
+    link_field,
+    measure_fields,
+    names_something,
+    time_fields,
+)
 from agent_world.discovery.toolsmith.reads import filters as conditions
 from agent_world.discovery.toolsmith.reads.filters import Filter
 from agent_world.discovery.toolsmith.source import (
@@ -21,7 +29,7 @@ from agent_world.discovery.toolsmith.source import (
     shape_helper,
 )
 from agent_world.discovery.toolsmith.view import Entity, Field, View, own_field
-from agent_world.discovery.toolsmith.words import listed, snake
+from agent_world.discovery.toolsmith.words import capital, listed, snake
 from agent_world.environments.model import Json, Meaning
 
 _ORDERS = ("highest", "lowest")
@@ -32,6 +40,27 @@ def filtered(view: View, entity: Entity, rng: Random) -> Draft | None:
     chosen = _two_filters(entity)
     if len(chosen) < 2 or len(entity.rows) < 10:
         return None
+    return _listing(view, entity, chosen, rng, pattern="filter", verb="list", said=["show", "which", "browse"])
+
+
+def identified(view: View, entity: Entity, rng: Random) -> Draft | None:
+    """Rows without a name by what people know of them instead: a number that several share, and what they refer to."""
+    if entity.label is not None or entity.key is None or len(entity.rows) < 10:
+        return None
+    codes = [c for c in entity.with_roles("code") if names_something(c) and c.distinct > 1]
+    if not codes:
+        return None
+    chosen = [conditions.equals(entity, own_field(entity, codes[0]))]
+    chosen += [conditions.equals(entity, field) for field in _known_links(entity)]
+    if len(chosen) < 2:
+        return None
+    return _listing(view, entity, chosen, rng, pattern="search", verb="search", said=["look for", "which", "find"])
+
+
+def _listing(
+    view: View, entity: Entity, chosen: list[Filter], rng: Random, *, pattern: str, verb: str, said: list[str]
+) -> Draft:
+    """Rows that pass all of the optional filters that are set."""
     label = own_field(entity, entity.label) if entity.label else None
     fields = item_fields(entity, [f.field for f in chosen])
     links = links_of([*fields, *(f.field for f in chosen)])
@@ -49,19 +78,18 @@ def filtered(view: View, entity: Entity, rng: Random) -> Draft | None:
         f"rows = {fetch(query, conditions.bindings(chosen), 'fetchall')}\n"
         f"return paged([{shown} for row in rows], page, PAGE_SIZE)"
     )
-    name = snake(f"list {entity.many}")
-    said = listed(f.said for f in chosen)
+    name = snake(f"{verb} {entity.many}")
     tool = make_tool(
         environment=view.database.database_id,
         name=name,
-        pattern="filter",
-        what=f"List {entity.many} by {said}; leave a filter out to take all of them. In order of "
-        f"{label.words if label else fields[0].words}.",
+        pattern=pattern,
+        what=f"{capital(verb)} {entity.many} by {listed(f.said for f in chosen)}; leave a filter out to take all of "
+        f"them. In order of {label.words if label else fields[0].words}.",
         params=params,
         result=Result(fields=tuple(out_of(field) for field in fields), listing=entity.name),
         source=function(
             name,
-            f"{entity.many.capitalize()} that pass both filters; a filter left out is open.",
+            f"{entity.many.capitalize()} that pass the filters; a filter left out is open.",
             params,
             body,
             imports=["paged"],
@@ -69,7 +97,7 @@ def filtered(view: View, entity: Entity, rng: Random) -> Draft | None:
             helpers=helper,
         ),
         tables=[entity.name, *(link.parent.name for link in links)],
-        said=["show", "which", "browse"],
+        said=said,
         nouns=[entity.one, *(f.field.words for f in chosen)],
     )
     sheet = TestSheet(name)
@@ -83,7 +111,7 @@ def filtered(view: View, entity: Entity, rng: Random) -> Draft | None:
     full = [row for row in entity.rows if all(conditions.value_in(row, f) is not None for f in chosen)]
     some = rng.choice(full or list(entity.rows))
     arguments = {f.param.name: value for f in chosen if (value := conditions.value_in(some, f)) is not None}
-    gives("applies both filters", "typical", arguments)
+    gives("applies all filters", "typical", arguments)
     for f in chosen:
         if f.param.name in arguments:
             gives(f"applies {f.param.name} alone", "typical", {f.param.name: arguments[f.param.name]})
@@ -252,6 +280,16 @@ def between(view: View, entity: Entity, when: Field, rng: Random) -> Draft | Non
     return Draft(tool=tool, tests=tuple(sheet.tests), about=entity.name)
 
 
+def _known_links(entity: Entity) -> list[Field]:
+    """The two foreign keys by which people know a row, those to one table first: where from and where to."""
+    parents = Counter(link.parent.name for link in entity.links)
+    ordered = sorted(entity.links, key=lambda link: -parents[link.parent.name])
+    shown = [
+        own_field(entity, link.column) if link.column.type == "text" else link_field(entity, link) for link in ordered
+    ]
+    return shown[:2]
+
+
 def _two_filters(entity: Entity) -> list[Filter]:
     """Two filters that cut differently: two categories, else a category and a lower bound."""
     groups = group_fields(entity)
@@ -263,6 +301,6 @@ def _two_filters(entity: Entity) -> list[Filter]:
 
 
 def _crossed(one: dict[str, Json], other: dict[str, Json], chosen: list[Filter]) -> dict[str, Json]:
-    """The first filter as `one` passes it with the second as `other` does."""
-    values = (conditions.value_in(one, chosen[0]), conditions.value_in(other, chosen[1]))
+    """The first filter as `one` passes it with the others as `other` does."""
+    values = (conditions.value_in(one, chosen[0]), *(conditions.value_in(other, f) for f in chosen[1:]))
     return {f.param.name: value for f, value in zip(chosen, values, strict=True) if value is not None}

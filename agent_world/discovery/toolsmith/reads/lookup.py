@@ -58,6 +58,8 @@ def get(view: View, entity: Entity, rng: Random) -> Draft | None:
     name = snake(f"get {entity.one}")
     param = key_param(entity)
     fields = record_fields(entity)
+    if len(fields) < 2:  # then a row says nothing but its key
+        return None
     links = links_of(fields)
     prefix = f"{quoted(entity.name)}." if links else ""
     query = Query(
