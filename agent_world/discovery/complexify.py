@@ -39,8 +39,10 @@ _PAGES_READ = 6
 _RELATED_READ = 20
 _RELATED_SCORE = 0.03
 _NOT_THINGS = {"code", "alpha", "numeric", "name", "value", "type"}
-_PAGE_WORDS = 3
+_PAGE_WORDS = 2
 _PAGE_COVERAGE = 0.10
+_PAGE_NEARNESS = 0.7
+_TITLED_PAGE_WORDS = 3
 _README_BYTES = 6_000
 
 
@@ -74,7 +76,7 @@ def complexify(
         ]
         known |= {_source_of(grown[-1].table)}
     addition = (
-        _sheet(references, database, round)
+        _sheet(references, own, database, round)
         or _readme(grown or built, corpus, known, round)
         or _page(theme, corpus, known, round)
         or _related(theme, corpus, known, database, round)
@@ -182,10 +184,19 @@ def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
     return Built(table=table, columns=item.columns)
 
 
-def _sheet(references: Sequence[FoundReference], database: Database, round: int) -> _Addition | None:
-    """A small table of another source, about values that occur here, as a document."""
+def _sheet(
+    references: Sequence[FoundReference], own: Sequence[RawTable], database: Database, round: int
+) -> _Addition | None:
+    """A small table of another source as a document, those rows first that say something about values found here."""
+    tables = {table.name: table for table in own}
     for found in references:
-        addition = _sheet_of(_named(found), found.link.parent_column, database, round)
+        child = tables[found.link.child]
+        position = child.header.index(found.link.column)
+        used = {row[position] for row in child.rows}
+        named = _named(found)
+        place = named.header.index(found.link.parent_column)
+        first = replace(named, rows=tuple(sorted(named.rows, key=lambda row, at=place, used=used: row[at] not in used)))
+        addition = _sheet_of(first, found.link.parent_column, database, round)
         if addition:
             return addition
     return None
@@ -222,7 +233,8 @@ def _sheet_of(table: RawTable, key: str | None, database: Database, round: int) 
     if len(columns) < 2 or path in {known.path for known in database.documents}:
         return None
     rows = list(zip(*(built.columns[column.name] for column in columns), strict=True))[:_SHEET_ROWS]
-    title = f"{built.table.plural} by {columns[0].words}" if first else built.table.plural
+    extract = f" ({len(rows)} of {table.total})" if len(rows) < table.total else ""
+    title = f"{built.table.plural}{extract}"
     document = Document(path=path, format=format, title=title, source=built.table.source, added_in=round)
     return _Addition(document=document, data=render(format, built.table.name, [c.name for c in columns], rows))
 
@@ -237,15 +249,21 @@ def _format(database: Database, round: int) -> Format:
 
 
 def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int) -> _Addition | None:
-    """A page of documentation that shares at least three distinctive words with the theme."""
-    text = theme_text(theme.title, theme.description, theme.nouns, theme.verbs, theme.tools)
-    terms = corpus.background.terms(theme.title, stems(text))
+    """A page of documentation about what the theme is about.
+
+    Shared words are not enough, which may be any: its title is one of the theme's, or all its words lie near it.
+    """
+    words = stems(theme_text(theme.title, theme.description, theme.nouns, theme.verbs, theme.tools))
+    terms, place = corpus.background.terms(theme.title, words), corpus.space.place(words)
     for hit in corpus.search(terms, _PAGES_READ, kind="page"):
         source, data = corpus.page(hit.document.document_id)
         shared = [word for word in terms if word in hit.document.fields["readme"]]
         covered = sum(terms[word] for word in shared) / sum(terms.values())
+        titled = len(shared) >= _TITLED_PAGE_WORDS and any(word in terms for word in stems(hit.document.title))
+        near = float(place @ corpus.space.place(hit.document.fields["readme"])) >= _PAGE_NEARNESS
         if (
             len(shared) < _PAGE_WORDS
+            or not (titled or near)
             or covered < _PAGE_COVERAGE
             or (source.package, source.file) in known
             or len(data) > _PAGE_BYTES

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -74,6 +75,16 @@ def test_sheets_read_back_as_records_of_their_source(rounds):
     for sheet in sheets:
         records = parse(sheet.format, files[f"documents/{sheet.path}"])
         assert records and len(records[0]) >= 2
+
+
+def test_a_sheet_says_first_what_the_database_refers_to_and_how_much_it_leaves_out(rounds):
+    _, made = rounds
+    database, files = made[-1]
+    (sheet,) = [document for document in database.documents if document.format in FORMATS]
+    assert re.fullmatch(r"time zones \(40 of \d+\)", sheet.title)
+    records = parse(sheet.format, files[f"documents/{sheet.path}"])
+    zones = set(next(item for item in load(database, files) if item.table.name == "zones").columns["time_zone"])
+    assert all(set(map(str, record.values())) & zones for record in records)
 
 
 def test_rounds_are_the_same_twice(rounds, corpus):
