@@ -7,7 +7,6 @@ SQLite file keyed by the package versions, so that a second run opens it at once
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_world.codec import decode
 from agent_world.discovery.background import Background, background_of
+from agent_world.discovery.build_once import build_once
 from agent_world.discovery.corpus_writer import FIELDS, write_corpus
 from agent_world.discovery.keys import Keys
 from agent_world.discovery.model import CorpusDocument, Hit, Quarantined, RawTable
@@ -183,6 +183,8 @@ def build_corpus(
 ) -> Corpus:
     """Open the corpus of the installed data packages, building it first when a version changed.
 
+    Several processes may call this at once: one builds, the others wait for it.
+
     `themes` are the texts against which words are common or distinctive; without them they are those of the default
     theme sources. A package that is missing is left out and stands among the faults; the others go on.
 
@@ -195,14 +197,13 @@ def build_corpus(
         raise BadInputError("data packages", "none is installed", "run `make install`")
     background = sha256("\n".join(themes)) if themes is not None else _pool_key()
     path = Path(cache_dir) / f"corpus-{sha256(canonical_json([CORPUS_FORMAT, versions, background]))[:16]}.sqlite"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}.part")
-        unfinished.unlink(missing_ok=True)
+
+    def write(unfinished: Path) -> None:
         texts, publishers = (themes, None) if themes is not None else _pool()
         stemmed = [stems(text) for text in texts]
         write_corpus(unfinished, names, background_of(stemmed), space_of(stemmed, publishers))
-        unfinished.replace(path)
+
+    build_once(path, write)
     return Corpus(path)
 
 

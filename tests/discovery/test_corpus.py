@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from agent_world.discovery.build_once import build_once
 from agent_world.discovery.corpus import build_corpus
 from agent_world.discovery.packages import data_packages
 from agent_world.discovery.text import stem, stems
@@ -22,6 +26,49 @@ def test_two_builds_hold_the_same(tmp_path):
     assert one.references == two.references
     for document in one.documents:
         assert one.tables(document.document_id) == two.tables(document.document_id)
+
+
+BUILD = """
+import sys, time
+from pathlib import Path
+from agent_world.discovery import corpus
+
+write, log = corpus.write_corpus, Path(sys.argv[1]) / "log"
+
+def slowly(path, *arguments):
+    with log.open("a") as file:
+        file.write("built\\n")
+    time.sleep(1)  # long enough for the other process to come by
+    write(path, *arguments)
+
+corpus.write_corpus = slowly
+opened = corpus.build_corpus(sys.argv[1], ["tzdata"], themes=["x"])
+print(len(opened.documents), opened.path.name)
+"""
+
+
+def test_of_two_processes_one_builds_and_the_other_waits(tmp_path):
+    running = [
+        subprocess.Popen([sys.executable, "-c", BUILD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    assert said[0] == said[1] != ""
+    assert (tmp_path / "log").read_text() == "built\n"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_build_that_fails_leaves_nothing_behind(tmp_path):
+    def broken(path):
+        path.write_text("half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        build_once(tmp_path / "made.json", broken)
+    assert not (tmp_path / "made.json").exists() and not list(tmp_path.glob("*.part"))
+    build_once(tmp_path / "made.json", lambda path: path.write_text("whole"))
+    assert (tmp_path / "made.json").read_text() == "whole"
 
 
 def test_a_missing_package_is_noted_and_the_others_go_on(tmp_path):

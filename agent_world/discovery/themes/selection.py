@@ -6,8 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
+from agent_world.discovery.build_once import build_once
 from agent_world.discovery.corpus import Corpus
 from agent_world.discovery.mining import find_data_for, is_convincing
 from agent_world.discovery.model import Quarantined, Theme, ThemeSource
@@ -111,19 +113,24 @@ def outlook_of(connectors: Sequence[Connector], listed: Sequence[Listed], corpus
     """The outlook of every tool documentation that has convincing data, kept beside the corpus once it is known."""
     tools = [item for item in listed if item.source == "M2"]
     cache = corpus.path.with_suffix(f".{sha256(canonical_json(tools))[:12]}.json")
-    if cache.exists():
-        return {origin: Outlook(*values) for origin, values in json.loads(cache.read_text(encoding="utf-8")).items()}
+
+    def write(unfinished: Path) -> None:
+        found = _found_for(drafts_of(connectors, {item.origin for item in tools}), corpus)
+        unfinished.write_text(json.dumps(found), encoding="utf-8")
+
+    build_once(cache, write)
+    return {origin: Outlook(*values) for origin, values in json.loads(cache.read_text(encoding="utf-8")).items()}
+
+
+def _found_for(drafts: Iterable[Draft | Quarantined], corpus: Corpus) -> dict[str, Outlook]:
     found: dict[str, Outlook] = {}
-    for draft in drafts_of(connectors, {item.origin for item in tools}):
+    for draft in drafts:
         if isinstance(draft, Quarantined):
             continue
         evidence = next((item for item in find_data_for(draft.title, draft.text, corpus) if is_convincing(item)), None)
         if evidence:
             document = evidence.document
             found[draft.document.origin] = Outlook(round(evidence.score, 6), document.document_id, document.package)
-    unfinished = cache.with_suffix(".part")
-    unfinished.write_text(json.dumps(found), encoding="utf-8")
-    unfinished.replace(cache)
     return found
 
 
