@@ -180,6 +180,11 @@ class Catalogue:
             keys.sort(key=lambda key: -_alike(key.column, hint))
         return keys[0] if keys else None
 
+    def own_reference(self, table: str, field: str) -> ForeignKey | None:
+        """The foreign key of `table` to itself that a result field follows: `parent`, `parent_title`."""
+        keys = [key for key in self.database.table(table).foreign_keys if key.parent == table]
+        return next((key for key in keys if field == key.column or field.startswith(f"{key.column}_")), None)
+
 
 def subject(tool: Tool) -> str | None:
     """The table that a tool is about: the first that it declares."""

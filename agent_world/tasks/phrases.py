@@ -37,7 +37,7 @@ class Thing:
         if self.name is not None:
             return f'the {self.noun} "{self.name}"' if self.typed or typed else f'"{self.name}"'
         if self.code is not None:
-            return f"{self.noun} {self.code}"
+            return f"{self.noun} {quote(self.code) if ' ' in self.code else self.code}"
         if self.relation is not None:
             words, owner = self.relation
             return f"the {words} of {owner.say()}"

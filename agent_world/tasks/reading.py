@@ -142,7 +142,7 @@ class _Reader:
         """A list: its size, and its first row where that stands out or is the only one."""
         group, table = self.group, self.table
         counts = [output for output in self.fields if output.array is None and output.meaning.kind == "count"]
-        sizes = self._figures(counts, group) if group.conditions else ()
+        sizes = self._figures(counts, group) if group.conditions and not self._leaves_out() else ()
         thing = self._standing_out(group)
         if thing is None and self.result.get("total") == 1:
             only = Group(plural=table.singular, conditions=group.conditions)
@@ -245,10 +245,11 @@ class _Reader:
             meaning, value = output.meaning, output.read(self.result, index)
             if output.array != self.array or value is None or meaning.table is None or meaning.column is None:
                 continue
-            if meaning.kind == "key" and meaning.table == table:
+            above = self.catalogue.own_reference(table, output.field) if meaning.table == table else None
+            if meaning.kind == "key" and meaning.table == table and above is None:
                 found.append(Handle(value=value, meaning=meaning, thing=about))
-            elif meaning.kind in ("key", "label") and table is not None and meaning.table != table:
-                link = self.catalogue.reference(table, meaning.table, output.field)
+            elif meaning.kind in ("key", "label") and table is not None and (meaning.table != table or above):
+                link = above or self.catalogue.reference(table, meaning.table, output.field)
                 if link is not None:
                     words = relation_words(self.catalogue, table, meaning.table, link.column)
                     noun = self.catalogue.database.table(meaning.table).singular
@@ -291,6 +292,13 @@ class _Reader:
             return None
         among = group.say() if group.conditions else f"all {table.plural}"
         return Thing(noun=table.singular, pick=f"{table.singular} that comes first in the alphabet among the {among}")
+
+    def _leaves_out(self) -> bool:
+        """Whether a ranking has fewer rows than there are: those without the quantity that it ranks by."""
+        if not any(meaning.kind == "order" for meaning in self.tool.inputs.values()):
+            return False
+        shown = [o.meaning for o in self.fields if o.array and o.meaning.table == self.table.name]
+        return any(self.table.column(m.column).nullable for m in shown if m.column and m.column in self.tool.name)
 
     def _is_monotone(self, output: Output) -> bool:
         values = [element.get(output.field) for element in self.result[self.array or ""]]

@@ -40,9 +40,10 @@ def fact_words(catalogue: Catalogue, tool: Tool, output: Output, table: str | No
     meaning = output.meaning
     if meaning.kind not in ("value", "filter", "label", "status") or meaning.table is None or meaning.column is None:
         return said(tool, output)
-    if meaning.table == table:
+    above = catalogue.own_reference(table, output.field) if table and meaning.table == table else None
+    if meaning.table == table and above is None:
         return column_words(catalogue, meaning)
-    link = catalogue.reference(table, meaning.table, output.field) if table else None
+    link = above or (catalogue.reference(table, meaning.table, output.field) if table else None)
     if table is None or link is None:
         return said(tool, output)
     role = relation_words(catalogue, table, meaning.table, link.column)

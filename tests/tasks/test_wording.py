@@ -38,6 +38,13 @@ def test_a_label_that_other_tables_have_comes_with_its_noun():
     assert Thing(noun="city", relation=("capital", italy)).say() == 'the capital of "Italy"'
 
 
+def test_a_code_of_several_words_is_quoted():
+    assert Thing(noun="zone", code="Africa/Juba").say() == "zone Africa/Juba"
+    assert Thing(noun="award", code="Won 2 Oscars. Nominated for 1 Oscar.").say() == (
+        'award "Won 2 Oscars. Nominated for 1 Oscar."'
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
