@@ -324,6 +324,8 @@ def _mentions(tokens: Sequence[Token], used: set[int], box: Toolbox, head: set[i
             continue
         if token.kind == "name" and not token.quoted and token.low in box.parts and token.text.isupper():
             continue  # "approved by the OSI", where a field is called so
+        if token.kind == "name" and not token.quoted and token.text.partition(" ")[0] in box.titles:
+            continue  # "the page About Us", which the tool is for anyway
         if token.kind == "word" and at not in head and _is_unknown(token, box):
             found.append(
                 Mention(

@@ -144,7 +144,8 @@ class Denoter:
             for tool, row in thing.pieces
             for one in tool.fields
             for other in tool.fields
-            if row.get(one.name) == value and (one.key or kind is not None) and row.get(other.name) is not None
+            if row.get(one.name) == value and row.get(other.name) is not None
+            if one.key or kind is not None or looks_like_code(str(value))
             if LABELS & set(other.names) and set(one.names) < set(other.names) and not LABELS & set(one.names)
         ]
         return named[-1] if named and not KEYS & set(map(stem, words)) else value
@@ -274,7 +275,10 @@ class Denoter:
         if not names:
             return self.box.match(spoken, one.words)  # "earliest": what it bounds stands in the description
         told = {word: weight for word, weight in one.words.items() if weight == 1.0 or isinstance(one, Field)}
-        return max(_alike(self.box, spoken, names), 0.95 * _alike(self.box, spoken, told))
+        fit = max(_alike(self.box, spoken, names), 0.95 * _alike(self.box, spoken, told))
+        if isinstance(one, Field) and one.key and not KEYS & spoken.keys():
+            fit *= 0.8  # people rarely ask for what only machines know a thing by
+        return fit if self.box.closest(_head(words), one.words) > 0.5 else 0.7 * fit
 
     def supplied(self, thing: Thing, tool: IndexedTool, parameter: Parameter) -> Json:
         """What of a thing goes to a parameter; None when nothing that was seen of it does."""
@@ -479,7 +483,7 @@ class Denoter:
         sources = [one for one in (yield from self._sources(term)) if one.tool.items or one.given]
         if not sources:
             raise UnclearError(f"nothing lists {' '.join(term.noun)}")
-        sources.sort(key=lambda source: -source.score - (0.4 if needed and self._shows(source.tool, needed) else 0.0))
+        sources.sort(key=lambda source: -source.score - (0.4 * self._shown(source.tool, needed) if needed else 0.0))
         return [one for one in sources if len(one.left) <= len(sources[0].left)]
 
     def _sources(self, term: Group) -> Generator[Step, Observation, list[_Source]]:
@@ -495,7 +499,7 @@ class Denoter:
                 place = yield from self._argument(condition, tool, given)
                 if place is None:
                     left.append(condition)
-                    score += 0.5 if self._shows(tool, condition.words) else -0.5
+                    score += self._shown(tool, condition.words) - 0.5
                 else:
                     given |= place[1]
                     score += 1.0 + place[0]
@@ -506,8 +510,10 @@ class Denoter:
                 found.append(_Source(tool=tool, given=given, left=tuple(left), score=score - 0.1 * order))
         return found
 
-    def _shows(self, tool: IndexedTool, words: Words) -> bool:
-        return any(self.likeness(words, one) > _FITS for one in tool.fields if one.item)
+    def _shown(self, tool: IndexedTool, words: Words) -> float:
+        """How well a list shows a fact of each thing."""
+        best = max((self.likeness(words, one) for one in tool.fields if one.item), default=0.0)
+        return best if best > _FITS else 0.0
 
     def _argument(
         self, condition: Condition, tool: IndexedTool, taken: Mapping[str, Json]
@@ -515,7 +521,9 @@ class Denoter:
         """How a condition goes into the arguments of a tool: how well it fits, and the arguments."""
         best: tuple[float, dict[str, Json]] | None = None
         for parameter in tool.parameters:
-            if parameter.name in taken or parameter.role in ("page", "size", "order", "search"):
+            if parameter.role in ("page", "size", "order", "search"):
+                continue
+            if parameter.name in taken and not _is_tighter(condition, taken[parameter.name]):
                 continue
             fit = self.likeness(condition.words, parameter)
             if parameter.role != "id" and fit <= _FITS:
@@ -559,7 +567,7 @@ class Denoter:
             other = yield from self.thing(value)
             argument = yield from self._obtained(other, tool, parameter)
             if operator == "like":
-                if fit <= _FITS:
+                if fit <= _FITS and not self._leads_to(other, condition.words, tool, parameter):
                     return None
                 argument = argument if argument is not None else (yield from self.fact(other, condition.words))
             elif argument is None and fit > _FITS:
@@ -576,6 +584,13 @@ class Denoter:
             if argument is not None:
                 return {parameter.name: argument}
         return {parameter.name: _typed(value, parameter)} if fit > _FITS else None
+
+    def _leads_to(self, thing: Thing, words: Words, tool: IndexedTool, parameter: Parameter) -> bool:
+        """Whether the fact of a thing that `words` mean is what goes to a parameter."""
+        fields = [(self.likeness(words, one), source, one) for source, _ in thing.pieces for one in source.fields]
+        fit, source, best = max(fields, key=lambda entry: entry[0])
+        links = self.box.links.get((tool.name, parameter.name), ())
+        return fit > _FITS and any(link.tool is source and link.field is best for link in links)
 
     def _best(self, term: Best) -> Generator[Step, Observation, Thing]:
         group = term.of
@@ -677,6 +692,20 @@ def _alike(box: Toolbox, spoken: Bag, told: Bag) -> float:
     even = dict.fromkeys(told, 1.0)
     one, other = box.match(spoken, even), box.match(even, spoken)
     return 2 * one * other / (one + other) if one and other else 0.0
+
+
+def _head(words: Words) -> str:
+    """The stem of the word that says what a fact is: `status` of `booking status`, `size` of `size in bytes`."""
+    end = next((at for at, word in enumerate(words) if at and word in ("of", "in", "per")), len(words))
+    return stem(next((word for word in reversed(words[:end]) if not word.isdigit()), words[-1]))
+
+
+def _is_tighter(condition: Condition, bound: Json) -> bool:
+    """Whether a bound leaves fewer than another one did on the same side."""
+    value = condition.value
+    if not isinstance(value, int | float) or not isinstance(bound, int | float):
+        return False
+    return value >= bound if condition.operator == "ge" else value <= bound if condition.operator == "le" else False
 
 
 def _typed(value: Json, parameter: Parameter) -> Json:

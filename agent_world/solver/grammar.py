@@ -154,6 +154,11 @@ class Grammar:
         words, end = self._words(self._after_articles(at))
         return bool(words) and end < len(self.tokens) and self.tokens[end].low in ("and", ",")
 
+    def fact_words(self, at: int) -> Words:
+        """The words for a fact that stand alone; empty when more follows them."""
+        words, end = self._words(self._after_articles(at))
+        return words if self._ended(end) else ()
+
     def statement(self, at: int) -> tuple[Term, Condition, int] | None:
         """A thing or a fact with what is said of it: `its rating is above 4`, `flight 12 is not marked delayed`."""
         subject = self.phrase(at)

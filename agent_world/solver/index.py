@@ -76,6 +76,7 @@ class Toolbox:
     weights: dict[str, float] = field(default_factory=dict)
     values: dict[str, tuple[tuple[tuple[str, ...], Json], ...]] = field(default_factory=dict)
     named: frozenset[str] = frozenset()
+    titles: frozenset[str] = frozenset()
     parts: frozenset[str] = frozenset()
     _weight: dict[str, float] = field(default_factory=dict)
     _near: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
@@ -226,6 +227,9 @@ def _build(tools: Sequence[PublicTool]) -> Toolbox:
             )
             object.__setattr__(one, "enum", tuple(sorted(allowed, key=str)))
             object.__setattr__(one, "key", keyed)
+    box.titles = frozenset(
+        word for tool in indexed for word in re.findall(r"(?<=\w )[A-Z]\w*", tool.description.partition(". ")[0])
+    )
     box.named = frozenset(stem(one.name) for tool in indexed for one in tool.fields if one.item or not tool.items)
     box.parts = frozenset(
         word for tool in indexed for one in (*tool.fields, *tool.parameters) for word in split_words(one.name)

@@ -51,12 +51,13 @@ class Kinds:
         return best
 
     def called(self, words: Sequence[str]) -> Kind | None:
-        """The kind that is called just so, or whose whole noun the words end in."""
+        """The kind that is called just so, or whose whole noun the words end in, or the only one whose noun ends so."""
         stems = tuple(map(stem, words))
         for start in range(len(stems)):
             if stems[start:] in self.known:
                 return self.known[stems[start:]]
-        return None
+        longer = [kind for noun, kind in self.known.items() if len(stems) > 1 and noun[-len(stems) :] == stems]
+        return longer[0] if len(longer) == 1 else None
 
 
 _CACHE: WeakKeyDictionary[Toolbox, Kinds] = WeakKeyDictionary()

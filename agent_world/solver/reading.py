@@ -16,6 +16,13 @@ _IF = {"if", "unless", "provided", "should", "when", "assuming", "whenever", "su
 _TRAILING = {"and", "but", "then", "or", "so", ",", "finally", "afterwards", "'", '"'}
 _ELSE = {"otherwise", "else", "failing"}
 _PRONOUNS = frozenset(("that that's this it it's they he she he's she's you we").split())
+_WISH = re.compile(
+    r"(?:please )?(?:try|attempt|aim) to (?=\w)"
+    r"|(?:my|the|our) (?:\w+ )?(?:choice|preference|wish|plan|aim|fallback|alternative) (?:is|would be) to (?=\w)"
+)
+_SECOND_BEST = re.compile(
+    r"(?:my|the|our) (?:(?:second|next|other) (?:choice|preference|wish|plan)|fallback|alternative) (?:is|would be) to"
+)
 _WOULD = frozenset(("could", "can", "would", "will"))
 """Words that make an order of a question: "Could you ...?"."""
 
@@ -111,6 +118,8 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
         words = _after_sequence(words)
         if not words:
             continue
+        second = _SECOND_BEST.match(" ".join(token.low for token in words)) is not None
+        words = _after_wish(words)
         lows = [token.low for token in words]
         role = "plain"
         if (
@@ -123,6 +132,8 @@ def _pieces(sentence: list[Token], doing: frozenset[str]) -> list[tuple[str, lis
             role = "else" if lows[:2] == ["if", "not"] else "so" if lows[:2] == ["if", "so"] else "if"
         elif lows[0] == "unless":
             role = "after unless" if result and result[-1][0] == "plain" else "unless"
+        elif second:
+            role = "second"
         elif result and result[-1][0] == "after unless":
             role = "then"
         elif lows[0] in _ELSE or lows[:2] == ["or", "else"]:
@@ -148,6 +159,12 @@ def _after_sequence(words: list[Token]) -> list[Token]:
     if end < len(words) and words[end].kind not in ("word", "mark"):
         return words  # tells something of its own
     return words[end + 1 :] if end < len(words) and words[end].text == "," else words[end:]
+
+
+def _after_wish(words: list[Token]) -> list[Token]:
+    """Without "try to" or "my plan is to" at the beginning, which say no more than that it is wanted."""
+    wish = _WISH.match(" ".join(token.low for token in words))
+    return words[len(wish.group().split()) :] if wish is not None else words
 
 
 def _opening(piece: Sequence[Token]) -> bool:
@@ -235,7 +252,11 @@ def _parts(pieces: list[tuple[str, list[Token]]], box: Toolbox) -> list[Part]:
     at = 0
     while at < len(clauses):
         role, clause = clauses[at]
-        if role in ("plain", "then"):
+        if role == "second" and parts:
+            parts.append(Branch(condition=None, negated=False, then=(clause,), otherwise=()))
+            at += 1
+            continue
+        if role in ("plain", "then", "second"):
             parts.append(clause)
             at += 1
             continue

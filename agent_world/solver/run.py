@@ -178,6 +178,12 @@ class Runner:
             choices.append([(name, value) for value in values])
         return [dict(pairs) for pairs in itertools.product(*choices)]
 
+    def _affords(self, tool: IndexedTool, arguments: Mapping[str, Json], pages: int) -> bool:
+        """Whether all pages may be read: those that were seen cost nothing."""
+        if pages <= max(6, self.budget // 2):
+            return True
+        return f"{tool.name} {canonical_json({**arguments, 'page': pages})}" in self.kept
+
     def _fetch(self, query: Query, arguments: dict[str, Json], limit: int | None, whole: bool):
         observation = yield from self.call(query.tool, arguments)
         if observation.status != "ok":
@@ -191,7 +197,7 @@ class Runner:
             return [{GIVEN: arguments, **beside}]
         found = list(value[items])
         pages = value.get("pages", 1)
-        if limit is None and isinstance(pages, int) and pages > max(6, self.budget // 2):
+        if limit is None and isinstance(pages, int) and not self._affords(query.tool, arguments, pages):
             raise SetbackError((), "too_many", f"{pages} pages")
         for page in range(2, pages + 1 if isinstance(pages, int) and query.tool.pages else 0):
             if limit is not None and len(found) >= limit:

@@ -16,12 +16,12 @@ from agent_world.solver.clause import POLITE, read_clause
 from agent_world.solver.denoting import Denoter, Thing, UnclearError
 from agent_world.solver.discourse import phrases
 from agent_world.solver.goals import Goal
-from agent_world.solver.grammar import Grammar
+from agent_world.solver.grammar import Grammar, Parsed
 from agent_world.solver.kinds import Kinds
 from agent_world.solver.mentions import Token, tokenise
 from agent_world.solver.model import Clause
 from agent_world.solver.run import SetbackError
-from agent_world.solver.terms import Attribute, Back, Best, Count, Figure, Group, Named, Several, Term, Which
+from agent_world.solver.terms import Attribute, Back, Best, Count, Figure, Group, Made, Named, Several, Term, Which
 
 if TYPE_CHECKING:
     from agent_world.solver.situation import Situation
@@ -44,7 +44,10 @@ def phrased(situation: Situation, goal: Goal) -> Generator[Step, Observation, Js
     grammar = Grammar(situation.denoter.kinds, tokens)
     found = grammar.phrase(0)
     if found is None or not _is_whole(tokens, found.end):
-        return None
+        words = grammar.fact_words(0)
+        if not situation.runner.made or not words:
+            return None
+        found = Parsed(Attribute(words=words, of=Made()), len(tokens))  # "order total": of what was just done
     for term in situation.readings_of(found.term):
         if not is_restricted(term) and found.term not in situation.discourse.heard:
             continue  # the question may say more about which of them are meant
@@ -105,7 +108,8 @@ def is_question(situation: Situation, clause: Clause) -> bool:
         at += 1
     grammar = Grammar(situation.denoter.kinds, tokens)
     if at < len(tokens) and tokens[at].low in ("that", "those"):
-        return grammar.lists_facts(at + 1)
+        told = {fact.words for _, fact in situation.discourse.facts}
+        return grammar.lists_facts(at + 1) or grammar.fact_words(at + 1) in told
     if at >= len(tokens) or (tokens[at].kind == "word" and tokens[at].low not in _DEFINITE):
         return False
     found = grammar.phrase(at)
@@ -144,7 +148,7 @@ def targets(situation: Situation, clause: Clause) -> Generator[Step, Observation
     for spans, last in versions:
         tokens = list(clause.tokens)
         for start, end, thing, name in reversed(spans):
-            tokens[start:end] = [Token(text=name.text, kind="name", quoted=True, start=tokens[start].start)]
+            tokens[start:end] = _renamed(name, tokens[start:end])
             situation.denoter.known[name] = [thing]
             for tool, row in thing.pieces:
                 keys = {one.name: row[one.name] for one in tool.fields if one.key and one.name in row}
@@ -200,7 +204,18 @@ def _is_described(term: Term, tokens: Sequence[Token], start: int, kinds: Kinds)
 
 
 def _name(denoter: Denoter, thing: Thing) -> Named:
-    """A name for a thing that no other thing has."""
-    label = str(denoter.called(thing))
+    """A name for a thing that no other thing of its kind has."""
+    label = denoter.called(thing)
     noun = thing.kind.noun if thing.kind is not None else None
-    return Named(noun=noun, text=label if not label.isdigit() else f"{' '.join(noun or ())} {label}", value=label)
+    return Named(noun=noun, text=str(label), value=label)
+
+
+def _renamed(name: Named, instead: Sequence[Token]) -> list[Token]:
+    """The tokens that call a thing by a name in place of what described it; a number keeps a noun before it."""
+    start = instead[0].start
+    if isinstance(name.value, str):
+        return [Token(text=name.text, kind="name", quoted=True, start=start)]
+    noun = Token(
+        text=next(word for word in reversed(name.noun or ("number",)) if word.isalpha()), kind="word", start=start
+    )
+    return [noun, Token(text=name.text, kind="number", value=name.value, start=start)]

@@ -131,3 +131,25 @@ def test_similarity_knows_form_and_meaning():
     assert similarity(stem("price"), stem("cost")) > similarity(stem("price"), stem("colour"))
     assert similarity(stem("publish"), stem("publication")) > 0.5
     assert similarity(stem("seat"), stem("passenger")) == 0.0
+
+
+def test_a_second_choice_is_for_when_the_first_is_refused(box):
+    text = "My first choice is to hold a seat on F104 for Ann; my next choice is to hold a seat on F105 for Ann."
+    first, second = read(text, box)
+    assert first.text.startswith("hold a seat on F104")
+    assert isinstance(second, Branch)
+    assert (second.condition, second.otherwise) == (None, ())
+    assert second.then[0].text.startswith("hold a seat on F105")
+
+
+def test_an_exception_may_say_what_to_do_then(box):
+    (branch,) = read("Please cancel BK1, unless the price of flight F104 is over 90: then confirm BK1.", box)
+    assert isinstance(branch, Branch)
+    assert (branch.then[0].text, branch.otherwise[0].text) == ("Please cancel BK1", "confirm BK1")
+    assert branch.negated
+
+
+@pytest.mark.parametrize("text", ["less than 3.5e-06 grams", "less than 2e3 grams"])
+def test_scientific_numbers_are_numbers(text, box):
+    (compare,) = only(text, box, Compare)
+    assert compare.value in (3.5e-06, 2000.0)
