@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from xml.etree import ElementTree
 
+from agent_world.discovery.faults import fault
 from agent_world.discovery.model import Quarantined, RawTable
 from agent_world.discovery.records import MIN_RECORDS, Records, as_table, cell, records_of_json, records_of_xml
 from agent_world.environments.model import Source
@@ -97,7 +98,7 @@ def read_csv(name: str, data: bytes, source: Source) -> Reading:
     text = decode_text(data)
     comment, lines = _strip_comments(text)
     if not lines:
-        return Reading(faults=(_fault(source, "empty", "no rows", data),))
+        return Reading(faults=(_fault(source, "empty", "the file has no rows", data),))
     delimiter = _delimiter(lines, "\t" if name.endswith((".tab", ".tsv")) else ",")
     total = len(lines)
     if total > FULL_ROWS and '"' not in text:  # then a line is a row, and only the rows that are kept need parsing
@@ -324,7 +325,5 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def _fault(source: Source, reason: str, detail: str, raw: bytes) -> Quarantined:
-    return Quarantined(
-        stage="corpus", item=f"{source.package}:{source.file}", reason=reason, detail=detail, raw=raw[:65536]
-    )
+def _fault(source: Source, reason: str, why: str, raw: bytes) -> Quarantined:
+    return fault("corpus", f"{source.package}:{source.file}", reason, why, raw)

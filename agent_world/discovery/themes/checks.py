@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agent_world.discovery.faults import fault
 from agent_world.discovery.model import Quarantined
 from agent_world.identity import canonical_json, sha256
 
@@ -54,9 +55,9 @@ def check_tools(raw_tools: Sequence[Any], origin: str) -> CheckedTools:
     for position, raw in enumerate(raw_tools):
         name = raw.get("name") if isinstance(raw, Mapping) else None
         item = f"{origin}#{name or position}"
-        fault = _fault_of(raw)
-        if fault:
-            faults.append(_quarantined(item, *fault, raw))
+        found = _fault_of(raw)
+        if found:
+            faults.append(_quarantined(item, *found, raw))
             continue
         tool = _definition(raw)
         body = canonical_json({**tool, "name": ""})
@@ -121,7 +122,7 @@ def _fault_of(raw: Any) -> tuple[str, str] | None:
     from jsonschema.validators import validator_for
 
     if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str) or not raw["name"].strip():
-        return "no_name", "a tool needs a name"
+        return "no_name", "the tool has no name"
     schema = _input_schema(raw)
     if schema is None:
         return "no_input_schema", "the tool declares no input schema"
@@ -210,6 +211,5 @@ def _expand(schema: Any, root: Mapping[str, Any], depth: int, seen: tuple[str, .
     return {key: _expand(value, root, depth, seen) for key, value in schema.items() if key != "$defs"}
 
 
-def _quarantined(item: str, reason: str, detail: str, raw: Any) -> Quarantined:
-    data = json.dumps(raw, sort_keys=True, ensure_ascii=False, default=str).encode()[:65536]
-    return Quarantined(stage="themes", item=item, reason=reason, detail=detail, raw=data)
+def _quarantined(item: str, reason: str, why: str, raw: Any) -> Quarantined:
+    return fault("themes", item, reason, why, json.dumps(raw, sort_keys=True, ensure_ascii=False, default=str).encode())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_world.discovery.faults import fault
 from agent_world.discovery.model import Quarantined, Theme, ThemeSource
 from agent_world.discovery.themes.checks import check_tools
 from agent_world.errors import AgentWorldError
@@ -90,8 +91,8 @@ def theme_of(draft: Draft) -> ThemeReading:
     document = draft.document
     checked = check_tools(draft.raw_tools, document.origin)
     if draft.raw_tools and not checked.tools:
-        fault = _fault(document, "no_tools", "none of its tools is usable")
-        return ThemeReading(theme=None, faults=(*checked.faults, fault))
+        without = _fault(document, "no_tools", "none of its tools is usable")
+        return ThemeReading(theme=None, faults=(*checked.faults, without))
     theme = Theme(
         theme_id=document.origin,
         source=document.source,
@@ -126,5 +127,5 @@ def theme_text(
     return " . ".join(parts)
 
 
-def _fault(document: ThemeDocument, reason: str, detail: str) -> Quarantined:
-    return Quarantined(stage="themes", item=document.origin, reason=reason, detail=detail, raw=document.data[:65536])
+def _fault(document: ThemeDocument, reason: str, why: str) -> Quarantined:
+    return fault("themes", document.origin, reason, why, document.data)

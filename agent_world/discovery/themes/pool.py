@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import agent_world
+from agent_world.discovery.faults import fault
 from agent_world.discovery.model import Quarantined
 from agent_world.discovery.themes.botocore import BotocoreConnector
 from agent_world.discovery.themes.documents import Connector, Draft, UnusableDocumentError
@@ -57,13 +58,7 @@ def drafts_of(connectors: Sequence[Connector], origins: Collection[str] | None =
             try:
                 yield connector.parse(document)
             except UnusableDocumentError as error:
-                yield Quarantined(
-                    stage="themes",
-                    item=error.origin,
-                    reason=error.reason,
-                    detail=error.detail,
-                    raw=document.data[:65536],
-                )
+                yield fault("themes", error.origin, error.reason, error.detail, document.data)
 
 
 def default_pool() -> list[Draft]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agent_world.discovery.build_once import build_once
 from agent_world.discovery.corpus import Corpus
+from agent_world.discovery.faults import fault
 from agent_world.discovery.mining import find_data_for, is_convincing
 from agent_world.discovery.model import Quarantined, Theme, ThemeSource
 from agent_world.discovery.text import stems
@@ -160,6 +161,4 @@ def _parsed(connectors: Sequence[Connector], chosen: Sequence[str]) -> tuple[lis
 
 
 def _duplicate(origin: str, other: str, why: str, data: bytes) -> Quarantined:
-    return Quarantined(
-        stage="themes", item=origin, reason="duplicate_theme", detail=f"{why} as {other}", raw=data[:65536]
-    )
+    return fault("themes", origin, "duplicate_theme", f"{why} as {other}", data)
