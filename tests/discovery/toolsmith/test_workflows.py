@@ -1,10 +1,11 @@
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from agent_world.discovery.toolsmith.proposal import with_tables
 from agent_world.discovery.toolsmith.view import view_of
-from agent_world.discovery.toolsmith.workflows import WORKFLOWS, overlays_for
+from agent_world.discovery.toolsmith.workflows import WORKFLOWS, overlays_for, watchlist
 from agent_world.environments.tool_gate import check_tools
 from agent_world.identity import rng
 from agent_world.sandbox import default_sandbox
@@ -117,3 +118,10 @@ def test_the_words_of_a_theme_sway_the_choice():
         view, Words(nouns=("port", "claim", "approval"), verbs=("approve", "submit", "review")), seed=3
     )
     assert "review" in [overlay.workflow for overlay in chosen]
+
+
+def test_a_list_is_of_what_people_can_name():
+    view = view_of(*ferries())
+    assert {fit.subject.label is not None for fit in watchlist.fits(view, Words())} == {True}
+    nameless = replace(view, entities=tuple(replace(entity, label=None) for entity in view.entities))
+    assert watchlist.fits(nameless, Words())

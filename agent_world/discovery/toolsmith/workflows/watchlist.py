@@ -74,9 +74,13 @@ _LIMIT = 10
 
 
 def fits(view: View, theme: ThemeWords) -> list[Fit]:
-    """Every entity with names; a category that lists can be kept to makes it better."""
+    """Every entity with names; a category that lists can be kept to makes it better.
+
+    People list what they can name: without a label an entity is for databases that have none at all.
+    """
     found = []
-    for entity in view.entities:
+    labelled = [entity for entity in view.entities if entity.label and not entity.is_dimension]
+    for entity in labelled or view.entities:
         if entity.key is None or _display(entity) is None or len(entity.rows) < 12 or entity.is_dimension:
             continue
         kind = dividing_category(entity)
