@@ -10,7 +10,7 @@ from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.fields import Bag, Field, Parameter, bag_of
 from agent_world.solver.index import IndexedTool, Toolbox
 from agent_world.solver.kinds import Kind, Kinds, kinds_of
-from agent_world.solver.lexicon import fold, stem
+from agent_world.solver.lexicon import fold, lexicon, stem
 from agent_world.solver.mentions import looks_like_code
 from agent_world.solver.places import LABELS, as_number, rising_and_falling, same_text
 from agent_world.solver.query import Query
@@ -250,10 +250,26 @@ class Denoter:
             thing.pieces.append((tool, record))
             value = record.get(one.name)
         else:
-            raise UnclearError(f"nothing tells {' '.join(words)}")
+            value = yield from self._belonging(thing, words)
         if isinstance(value, list | dict) or (value is None and not missing):
             raise UnclearError(f"no single {' '.join(words)}")
         return value
+
+    def _belonging(self, thing: Thing, words: Words) -> Value:
+        """How many things of the kind that `words` name belong to a thing: the zones of a country.
+
+        Raises:
+            UnclearError: no tool lists them.
+        """
+        kind = self.kinds.called(words)
+        for tool in kind.lists if kind is not None else ():
+            for parameter in tool.required if tool.items and len(tool.required) == 1 else ():
+                argument = yield from self._obtained(thing, tool, parameter)
+                if argument is not None:
+                    query = Query(tool=tool, given={parameter.name: argument})
+                    rows = yield from self.runner.rows(query, whole=True)
+                    return rows[0].get("total")
+        raise UnclearError(f"nothing tells {' '.join(words)}")
 
     def facts(self, things: Sequence[Thing], words: Words) -> Generator[Step, Observation, list[Json]]:
         """A fact of each thing, without those that have none.
@@ -309,6 +325,8 @@ class Denoter:
         match term:
             case Named():
                 return [(yield from self._named(term))]
+            case Several() if term.parts[0].noun is None:
+                return (yield from self._of_one_kind(term))
             case Several():
                 found = []
                 for one in term.parts:
@@ -340,6 +358,19 @@ class Denoter:
             if found is not None:
                 return found
         raise UnclearError(f"nothing is called {term.text}")
+
+    def _of_one_kind(self, term: Several) -> Found:
+        """Things that are only named, as things of the first kind that has them all."""
+        for kind in self.kinds.known.values():
+            found: list[Thing] = []
+            for part in term.parts:
+                thing = yield from self._by_name(kind, part)
+                if thing is None:
+                    break
+                found.append(thing)
+            if len(found) == len(term.parts):
+                return found
+        raise UnclearError("things of different kinds")
 
     def _entry(self, term: Named) -> Generator[Step, Observation, Thing | None]:
         """A part of a document, or an entry in a list, by its name."""
@@ -600,6 +631,8 @@ class Denoter:
                 return ranked
         plain = isinstance(group, Group) and group.of is None
         found = (yield from self._listed(group, term.words)) if plain else (yield from self.things(group))
+        if term.adjective:
+            term = self._measured(term, found)
         scored = []
         for thing in found:
             value = (yield from self.fact(thing, term.words, missing=True)) if term.words else self.label(thing)
@@ -610,6 +643,26 @@ class Denoter:
         if not term.words:
             return min(scored, key=lambda pair: pair[0])[1]
         return (max if term.more else min)(scored, key=lambda pair: pair[0])[1]
+
+    def _measured(self, term: Best, things: Sequence[Thing]) -> Best:
+        """The term with the fact that its adjective is about, as these things have it.
+
+        Raises:
+            UnclearError: none of their facts is what it measures.
+        """
+        kind = things[0].kind if things else None
+        known = [one for tool in (kind.tools if kind is not None else ()) for one in tool.fields if one.numeric]
+        scored = [
+            (self.box.closest(word, one.words), -at, word, degree.more, one)
+            for degree in lexicon().degrees[term.adjective]
+            for word in sorted(degree.of)
+            for at, one in enumerate(known)
+            if not one.key and (one.item or not one.counts)
+        ]
+        fit, _, _, more, one = max(scored, key=lambda entry: entry[:2], default=(0.0, 0, "", True, None))
+        if one is None or fit < _FITS:
+            raise UnclearError(f"nothing is {term.adjective}")
+        return replace(term, words=tuple(one.name.split("_")), more=more, adjective="")
 
     def _ranked(self, group: Group, words: Words, more: bool) -> Generator[Step, Observation, Thing | None]:
         """The first of a ranking by a fact, when some tool ranks just these things by it."""
@@ -674,6 +727,8 @@ class Denoter:
         values = [value for value in (yield from self.facts(found, term.words)) if isinstance(value, int | float)]
         if not values:
             raise UnclearError(f"none has {' '.join(term.words)}")
+        if term.summary == "difference":
+            return max(values) - min(values)
         return {"highest": max, "lowest": min, "sum": sum, "mean": lambda found: sum(found) / len(found)}[term.summary](
             values
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from agent_world.solver.grammar import Grammar, Parsed
+from agent_world.solver.grammar import Grammar, Parsed, graded
 from agent_world.solver.kinds import Kinds
 from agent_world.solver.mentions import Token
 from agent_world.solver.terms import (
@@ -51,6 +51,8 @@ class Discourse:
             before = tokens[at - 1] if at else None
             topical = before is None or before.kind == "mark" or before.low in _TOPICAL
             discourse.hear(found.term, topical, tokens[at].start)
+        if discourse.topics and not discourse.picks:
+            discourse.picks += compared_by(tokens, discourse.topics[-1])
         return discourse
 
     def hear(self, term: Term, topical: bool, start: int) -> None:
@@ -61,9 +63,8 @@ class Discourse:
                 self.names.append(term)
             case Several():
                 self.names += term.parts
-                if term.parts[0].noun is not None:
-                    self.sets.append(term)
-                    self.topics.append(term)
+                self.sets.append(term)
+                self.topics.append(term)
             case Group():
                 if term.of is not None:
                     self.hear(term.of, False, start)
@@ -159,7 +160,24 @@ class Discourse:
 
     @staticmethod
     def _fitting(terms: Sequence[Term], noun: Noun | None) -> list[Term]:
-        return [one for one in terms if noun is None or noun_of(one) == noun]
+        """The terms about a kind of thing; names in a row may be names of anything."""
+        return [
+            one
+            for one in terms
+            if noun is None or noun_of(one) == noun or (noun_of(one) is None and isinstance(one, Several | Best))
+        ]
+
+
+def compared_by(tokens: Sequence[Token], of: Term) -> list[Best]:
+    """The one of several things that a text compares them to find: `which one is denser, A or B`."""
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1 : at + 3]
+        if any(one.low == "than" for one in following):
+            continue
+        adjective, compared = graded(token.low) if token.kind == "word" else ("", False)
+        if adjective:
+            return [Best(of=of, words=(), more=True, compared=compared, adjective=adjective)]
+    return []
 
 
 def _phrase(grammar: Grammar, at: int) -> Parsed | None:

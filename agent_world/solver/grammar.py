@@ -135,7 +135,7 @@ class Grammar:
         if token.kind != "word":
             return None
         fact = self._fact(at) if self.tokens[start].low not in ("a", "an") else None  # a fact is "the", not "a"
-        return self._figure(at) or self._thing(at, definite=at > start) or fact
+        return self._figure(at) or self._graded(at) or self._thing(at, definite=at > start) or fact
 
     def opens(self, at: int) -> bool:
         """Whether a noun phrase may begin at a token of a running text."""
@@ -320,6 +320,42 @@ class Grammar:
                 return Parsed(Figure(summary=summary, words=words, of=inner.term), inner.end) if several else None
         return None
 
+    def _graded(self, at: int) -> Parsed | None:
+        """`longer song`, `the oldest of them`: an adjective that says what counts, and what it is about."""
+        adjective, compared = graded(self.tokens[at].low)
+        if not adjective:
+            return None
+        spoken = self.kinds.spoken(self.tokens, at + 1) if at + 1 < len(self.tokens) else None
+        if spoken is not None:
+            return self._narrowed(Group(noun=spoken[0], plural=False), (), True, compared, spoken[1], adjective)
+        following = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
+        if following is None or following.kind != "word" or (following.low in _ENDS and following.low != "of"):
+            return None
+        words, end = self._words(at + 1)
+        whole = self._ended(end) and len(words) == 1
+        return self._narrowed(Back(plural=True), (), True, compared, end, adjective) if whole else None
+
+    def _together(self, words: Words, at: int) -> Parsed | None:
+        """`the three together`, `the two values`: what was named, and what is added up or averaged of it."""
+        start = self._after_articles(at)
+        if start == at or start >= len(self.tokens) or self.tokens[start].kind != "number":
+            return None
+        named = Back(plural=True, whole=True)
+        if words and words[-1] in _MEANS and start + 1 < len(self.tokens):
+            more, end = self._words(start + 1)
+            return Parsed(Figure(summary=_MEANS[words[-1]], words=more, of=named), end) if more else None
+        low = self.tokens[start + 1].low if start + 1 < len(self.tokens) else ""
+        if words and low in ("together", "combined", "altogether"):
+            return Parsed(Figure(summary="sum", words=words, of=named), start + 2)
+        return None
+
+    def _difference(self, at: int) -> Parsed | None:
+        """`difference in minutes`: of what was compared."""
+        if not self._says(at, "difference"):
+            return None
+        words, end = self._words(at + 2) if self._says(at, "difference", "in") else ((), len(self.tokens))
+        return Parsed(Figure(summary="difference", words=words, of=Back(plural=True, whole=True)), end)
+
     def _ended(self, at: int) -> bool:
         return at >= len(self.tokens) or self.tokens[at].kind == "mark"
 
@@ -347,12 +383,18 @@ class Grammar:
 
     def _fact(self, at: int, counted: int = 0) -> Parsed | None:
         """`elevation of the airport`, also with `number of` (`counted` words) before it; `name (which airport)`."""
+        apart = self._difference(at)
+        if apart is not None:
+            return apart
         words, end = self._words(at + counted)
         words = (*(token.low for token in self.tokens[at : at + counted]), *words) if words else ()
         for after in _AFTERWARDS:
             if words and self._says(end, *after):
                 return Parsed(Attribute(words=words, of=Made()), end + len(after))
         while words and self._says(end, "of"):
+            together = self._together(words, end + 1)
+            if together is not None:
+                return together
             inner = self.phrase(end + 1)
             following = self.tokens[end + 1] if end + 1 < len(self.tokens) else None
             bare = following is not None and following.kind == "word" and following.low not in _ARTICLES | _POINTING
@@ -401,6 +443,8 @@ class Grammar:
                 ranked = self._ranked(at + 1 + self._says(at + 1, "the"))
             elif token.low in ("that", "which", "who") and (end := self._first_by_name(at + 1)) is not None:
                 ranked = (), True, False, end
+            elif token.low in ("that", "which", "you") and isinstance(term, Group) and self._done_with(at):
+                return Parsed(Back(noun=term.noun), len(self.tokens))
             if ranked is None:
                 break
             kept = replace(term, conditions=tuple(conditions)) if isinstance(term, Group) else term
@@ -410,6 +454,11 @@ class Grammar:
         if isinstance(term, Back):
             return Parsed(Group(noun=term.noun or (), conditions=tuple(conditions), of=term), at)
         return Parsed(replace(term, conditions=tuple(conditions)), at)
+
+    def _done_with(self, at: int) -> bool:
+        """Whether a clause tells what was done to a thing: `that was lent`, `you picked`."""
+        at += 1 + (self.tokens[at + 1].low in _BE if at + 1 < len(self.tokens) else 0)
+        return at < len(self.tokens) and self.tokens[at].low.endswith(("ed", "nt", "en")) and self._ended(at + 1)
 
     def _alike(self, at: int) -> tuple[list[Condition], int]:
         """`genre as the song "A" and the same year as the song "B"`."""
@@ -485,20 +534,29 @@ class Grammar:
         words, end = self._words(at + 1)
         return (words, more, compared, end) if words else None
 
-    def _narrowed(self, term: Term, words: Words, more: bool, compared: bool, end: int) -> Parsed:
+    def _narrowed(self, term: Term, words: Words, more: bool, compared: bool, end: int, adjective: str = "") -> Parsed:
         """The one that stands out, among those that a following `among` names."""
         for joint in _AMONG[:5]:
             inner = self.phrase(end + len(joint)) if self._says(end, *joint) else None
             if inner is not None and isinstance(inner.term, Group | Back | Several):
                 term, end = inner.term, inner.end
                 break
-        return Parsed(Best(of=term, words=words, more=more, compared=compared), end)
+        return Parsed(Best(of=term, words=words, more=more, compared=compared, adjective=adjective), end)
 
     def _first_by_name(self, at: int) -> int | None:
         """The end of `comes first in the alphabet` and the like."""
         lows = [token.low for token in self.tokens[at : at + 6]]
         place = next((step for step, low in enumerate(lows) if low in _FIRST_BY_NAME), None)
         return at + place + 1 if place is not None and "first" in lows[: place + 2] else None
+
+
+def graded(low: str) -> tuple[str, bool]:
+    """The adjective of a comparative or superlative that says itself what it measures; whether it compares."""
+    lexemes = lexicon()
+    if low in _MOST or low in _MORE:
+        return "", False
+    adjective = lexemes.comparatives.get(low) or lexemes.superlatives.get(low) or ""
+    return (adjective, low in lexemes.comparatives) if lexemes.degrees.get(adjective) else ("", False)
 
 
 def _leads(low: str) -> bool:

@@ -126,6 +126,7 @@ def targets(situation: Situation, clause: Clause) -> Generator[Step, Observation
 
     An order about what it names, and nothing else, comes back as it was.
     """
+    clause = _spelt_out(situation, clause)
     grammar = Grammar(situation.denoter.kinds, clause.tokens)
     versions: list[tuple[list[tuple[int, int, Thing, Named]], Named | None]] = [([], None)]
     for start, (term, end) in phrases(grammar):
@@ -167,7 +168,28 @@ _WONDERING = re.compile(
     r"\b(?:need|know|looking for|interested in|wonder(?:ing)?|question(?: \w+)?)(?: to know)?(?: is)?"
     r" (?:the (?!\w+ (?:to|for) )|its |which |what |how |number of )"
 )
+_AFTER_IT = frozenset("as to for please with instead and , .".split())
 _OPENING = frozenset("if unless provided that should in case assuming supposing only as long and but then".split())
+
+
+def _spelt_out(situation: Situation, clause: Clause) -> Clause:
+    """An order that only says "it" with what was named last, as long as nothing was made that could be meant."""
+    at = next((at for at, token in enumerate(clause.tokens) if token.low in ("it", "that")), 0)
+    alone = at + 1 == len(clause.tokens) or clause.tokens[min(at + 1, len(clause.tokens) - 1)].low in _AFTER_IT
+    if not at or not alone or situation.deeds or any(one.kind == "name" for one in clause.mentions):
+        return clause
+    named = [
+        one
+        for other in situation.clauses
+        if other.position < clause.position
+        for one in other.mentions
+        if one.kind == "name"
+    ]
+    if not named:
+        return clause
+    name = Token(text=named[-1].text, kind="name", quoted=True, start=clause.tokens[at].start)
+    tokens = [*clause.tokens[:at], name, *clause.tokens[at + 1 :]]
+    return replace(read_clause(tokens, situation.box, clause.position), kind=clause.kind)
 
 
 def _answer(denoter: Denoter, goal: Goal, term: Term) -> Generator[Step, Observation, Json]:

@@ -72,13 +72,15 @@ class Group:
 class Best:
     """The one with the most (or least) of a fact; without words the first (or last) by name.
 
-    `compared` says that a comparative picked it, which takes things to compare.
+    `compared` says that a comparative picked it, which takes things to compare. An `adjective` says itself what counts:
+    the longer of two songs.
     """
 
     of: Term
     words: Words
     more: bool
     compared: bool = False
+    adjective: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +114,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """The highest, lowest, mean or sum of a fact over things."""
+    """The highest, lowest, mean or sum of a fact over things, or how far apart the highest and the lowest are."""
 
-    summary: Literal["highest", "lowest", "mean", "sum"]
+    summary: Literal["highest", "lowest", "mean", "sum", "difference"]
     words: Words
     of: Term
 

@@ -41,6 +41,10 @@ SKILLS = {
     "the lowest of several": "lib28",
     "a count and the first by name of two sets": "desk30",
     "a fact of what a fact names": "desk31",
+    "a sum over things of no said kind": "lib29",
+    "an order about what was named before": "lib30",
+    "an adjective that says what counts": "desk32",
+    "what something was done to": "desk33",
 }
 
 
