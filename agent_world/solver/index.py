@@ -160,14 +160,16 @@ class Toolbox:
 
 
 _CACHE: dict[str, Toolbox] = {}
-_BY_IDENTITY: dict[int, tuple[Sequence[PublicTool], Toolbox]] = {}
+_BY_IDENTITY: dict[tuple[int, ...], tuple[Sequence[PublicTool], Toolbox]] = {}
 _KEPT = 256
 
 
 def toolbox_of(tools: Sequence[PublicTool]) -> Toolbox:
     """The index of these tools; kept, so that a second episode of an environment pays nothing."""
-    known = _BY_IDENTITY.get(id(tools))
-    if known is not None and known[0] is tools:
+    # Each session wraps the schemas anew, which are the same objects; whoever is kept keeps them from being reused.
+    parts = tuple(id(part) for tool in tools for part in (tool.description, tool.input_schema, tool.output_schema))
+    known = _BY_IDENTITY.get(parts)
+    if known is not None:
         return known[1]
     key = canonical_json([[tool.name, tool.description, tool.input_schema, tool.output_schema] for tool in tools])
     if key not in _CACHE:
@@ -176,7 +178,7 @@ def toolbox_of(tools: Sequence[PublicTool]) -> Toolbox:
         _CACHE[key] = _build(tools)
     if len(_BY_IDENTITY) >= _KEPT:
         _BY_IDENTITY.clear()
-    _BY_IDENTITY[id(tools)] = (tools, _CACHE[key])
+    _BY_IDENTITY[parts] = (tools, _CACHE[key])
     return _CACHE[key]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from agent_world.environments.model import Json
 from agent_world.rollouts.model import Turn
@@ -56,24 +58,21 @@ class Situation:
         """The situation before the first step."""
         box = toolbox_of(turn.tools)
         chance, places, runner = Chance(noise, temperature), Places(box), Runner(box, budget)
-        parts = read(turn.instruction, box)
-        clauses = flat(parts)
-        names = [one.text for clause in clauses for one in clause.mentions if one.kind == "name"]
-        goals = goals_of(turn.answer_schema, box, names)
+        known = _understood(box, turn.instruction, json.dumps(turn.answer_schema, default=dict))
         return cls(
             box=box,
             chance=chance,
             places=places,
             runner=runner,
             denoter=Denoter(box, runner),
-            discourse=Discourse.of(tokenise(turn.instruction, box.doing, words=box.weights), kinds_of(box)),
-            names=names,
-            parts=parts,
-            clauses=clauses,
-            goals=goals,
+            discourse=replace(known.discourse, acted=[]),
+            names=known.names,
+            parts=known.parts,
+            clauses=known.clauses,
+            goals=known.goals,
             planner=Planner(box, chance, runner.recall, places),
-            aligned=align(goals, clauses, box),
-            conditions=[part.condition for part in parts if isinstance(part, Branch) and part.condition is not None],
+            aligned=dict(known.aligned),
+            conditions=[one.condition for one in known.parts if isinstance(one, Branch) and one.condition is not None],
         )
 
     @property
@@ -163,6 +162,34 @@ class Situation:
             return ()
         given = {str(value) for deed in deeds for value in deed.arguments.values()}
         return tuple(one for one in deeds[0].constraints if not isinstance(one, Mention) or str(one.value) not in given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What an instruction and the answer it asks for say, before any call; the same for every episode."""
+
+    parts: tuple[Part, ...]
+    clauses: list[Clause]
+    names: list[str]
+    goals: list[Goal]
+    aligned: dict[str, list[tuple[Clause, float]]]
+    discourse: Discourse
+
+
+@lru_cache(maxsize=64)
+def _understood(box: Toolbox, instruction: str, schema: str) -> _Reading:
+    parts = read(instruction, box)
+    clauses = flat(parts)
+    names = [one.text for clause in clauses for one in clause.mentions if one.kind == "name"]
+    goals = goals_of(json.loads(schema), box, names)
+    return _Reading(
+        parts=parts,
+        clauses=clauses,
+        names=names,
+        goals=goals,
+        aligned=align(goals, clauses, box),
+        discourse=Discourse.of(tokenise(instruction, box.doing, words=box.weights), kinds_of(box)),
+    )
 
 
 def replaces(one: Constraint, other: Constraint) -> bool:

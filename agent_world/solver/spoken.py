@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step
 from agent_world.solver.clause import POLITE, read_clause
-from agent_world.solver.denoting import Denoter, Thing, UnclearError
+from agent_world.solver.denoting import Denoter
 from agent_world.solver.discourse import phrases
 from agent_world.solver.goals import Goal
 from agent_world.solver.grammar import Grammar, Parsed
@@ -22,6 +22,7 @@ from agent_world.solver.mentions import Token, tokenise
 from agent_world.solver.model import Clause
 from agent_world.solver.run import SetbackError
 from agent_world.solver.terms import Attribute, Back, Best, Count, Figure, Group, Made, Named, Several, Term, Which
+from agent_world.solver.things import Thing, UnclearError
 
 if TYPE_CHECKING:
     from agent_world.solver.situation import Situation
