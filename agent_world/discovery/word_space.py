@@ -53,8 +53,8 @@ def space_of(texts: Sequence[Sequence[str]], publishers: Sequence[str] | None = 
     from scipy.sparse.linalg import svds
 
     frequency = Counter(word for words in texts for word in set(words))
-    most = max(2 * _RARE, _COMMON * len(texts))
-    vocabulary = sorted(word for word, count in frequency.items() if _RARE <= count <= most)
+    common = max(2 * _RARE, _COMMON * len(texts))
+    vocabulary = sorted(word for word, count in frequency.items() if _RARE <= count <= common)
     if not vocabulary:
         return WordSpace(directions=1, places={})
     rarity = {word: math.log((1 + len(texts)) / (1 + frequency[word])) for word in vocabulary}
@@ -70,8 +70,9 @@ def space_of(texts: Sequence[Sequence[str]], publishers: Sequence[str] | None = 
             columns.append(column[word])
             weights.append(weight / length / share)
     matrix = csr_matrix((weights, (rows, columns)), shape=(len(texts), len(vocabulary)))
-    if min(matrix.shape) > 2 * DIRECTIONS:
-        found = svds(matrix, DIRECTIONS, v0=np.ones(min(matrix.shape)))[2]  # a fixed start: the same on every call
+    most = min(len(texts), len(vocabulary))
+    if most > 2 * DIRECTIONS:
+        found = svds(matrix, DIRECTIONS, v0=np.ones(most))[2]  # a fixed start: the same on every call
     else:
         found = np.linalg.svd(matrix.toarray(), full_matrices=False)[2][:DIRECTIONS]
     places = {
