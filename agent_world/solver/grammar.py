@@ -83,6 +83,7 @@ _BOUNDS: tuple[tuple[tuple[str, ...], Operator], ...] = (
     (("exactly",), "eq"),
 )
 _AFTERWARDS = (("after", "that"), ("after", "it"), ("afterwards",), ("now",), ("then",))
+_JOINED = frozenset(", and then or".split())
 _FIRST_BY_NAME = ("alphabet", "alphabetically", "alphabetical")
 _PAPERS = frozenset("page sheet document list file table".split())
 _LONGEST = 7  # words that a fact is called by
@@ -128,7 +129,11 @@ class Grammar:
             return Parsed(Attribute(words=words, of=Back()), end) if words else None
         if token.low == "new" and start < at:
             return self._made(at + 1)
-        if token.low in _POINTING or (token.low in _PRONOUNS and start == at) or token.low in ("one", "ones"):
+        if (
+            token.low in _POINTING
+            or (token.low in _PRONOUNS and (start == at or self.tokens[at - 1].low == "of"))
+            or token.low in ("one", "ones")
+        ):
             return self._back(at)
         if token.kind == "name":
             return self._row_of_names(None, at)
@@ -142,9 +147,15 @@ class Grammar:
         token = self.tokens[at]
         if token.kind != "word":
             return token.kind == "name"
-        led = token.low in _ARTICLES | _POSSESSIVE | _POINTING | _PRONOUNS or token.low in _MOST or token.low in _MEANS
+        led = (
+            token.low in (_ARTICLES - {"of"}) | _POSSESSIVE | _POINTING | _PRONOUNS
+            or token.low in _MOST
+            or token.low in _MEANS
+        )
         counted = self._says(at, "number", "of") or self._says(at, "how", "many")
         before = self.tokens[at - 1] if at else None
+        if not led and not counted and (before is None or before.low in _JOINED) and token.low in lexicon().verbs:
+            return False  # "claim it": what is done
         if not led and before is not None and before.kind == "word" and not _leads(before.low):
             return False  # "the longest route": what stands before belongs to it
         return led or counted or self.kinds.spoken(self.tokens, at) is not None

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from agent_world.solver.fields import Parameter
 from agent_world.solver.index import IndexedTool, Toolbox
-from agent_world.solver.lexicon import similarity, split_words, stem
+from agent_world.solver.lexicon import lexicon, similarity, split_words, stem
 from agent_world.solver.mentions import Token
 from agent_world.solver.terms import Noun
 
@@ -45,7 +45,7 @@ class Kinds:
             end = at + len(noun)
             if end <= len(tokens) and (best is None or end > best[1]) and _is_said(noun, tokens[at:end]):
                 best = noun, end
-        if best is None and tokens[at].kind == "word" and tokens[at].low not in self.parts:
+        if best is None and tokens[at].kind == "word" and tokens[at].low not in self.parts | lexicon().verbs:
             near = [noun for noun in self.known if len(noun) == 1 and similarity(tokens[at].stem, noun[0]) >= _NEAR]
             best = (near[0], at + 1) if len(near) == 1 else None
         return best

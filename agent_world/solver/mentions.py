@@ -269,4 +269,6 @@ def _capital(token: Token, first: bool, doing: frozenset[str], joined: bool, wor
         return False
     if any(similarity(token.stem, verb) >= 0.8 for verb in doing) or token.low.endswith("ing"):
         return False
+    if bare.endswith("s") and token.stem in words:
+        return False  # "Flights A1 and A2": several of a kind
     return joined or (token.stem not in lexemes.sets and token.stem not in words)

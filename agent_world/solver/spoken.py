@@ -102,6 +102,9 @@ def is_question(situation: Situation, clause: Clause) -> bool:
         return True
     if wondering:
         return True
+    if start < len(tokens) and tokens[start].low == "take":
+        found = Grammar(situation.denoter.kinds, tokens).phrase(start + 1)
+        return found is not None and found.end == len(tokens) and isinstance(found.term, Several | Group)
     if start >= len(tokens) or tokens[start].low not in _TELLING:
         return False
     at = start + 1
@@ -133,7 +136,7 @@ def targets(situation: Situation, clause: Clause) -> Generator[Step, Observation
     for start, (term, end) in phrases(grammar):
         if not _is_described(term, clause.tokens, start, situation.denoter.kinds):
             continue
-        many = isinstance(term, Group | Several) and (term.plural if isinstance(term, Group) else True)
+        many = isinstance(term, Several) or (isinstance(term, Group | Back) and term.plural)
         try:
             things = yield from situation.denoter.things(situation.discourse.resolved(term))
         except (UnclearError, SetbackError):
@@ -223,6 +226,8 @@ def _is_described(term: Term, tokens: Sequence[Token], start: int, kinds: Kinds)
         return bool(term.conditions) or (tokens[start].low in _MANY and term.plural)
     if isinstance(term, Attribute):
         return kinds.called(term.words) is not None  # not "in the name of", "at the end of"
+    if isinstance(term, Back):
+        return term.plural and tokens[start].low in _MANY  # "each of them"
     return isinstance(term, Best)
 
 

@@ -108,3 +108,14 @@ def test_them_is_the_set_before_anything_was_sorted_out(box):
     assert discourse.resolved(parsed("the highest price among them", box)) == Figure(
         summary="highest", words=("price",), of=cheap()
     )
+
+
+def test_a_kind_in_the_plural_at_the_beginning_is_no_part_of_a_name(box):
+    tokens = tokenise("Airports Oslo and Bergen: which is higher?", words=box.weights)
+    named = Several(parts=tuple(Named(noun=AIRPORT, text=name, value=name) for name in ("Oslo", "Bergen")))
+    assert Discourse.of(tokens, kinds_of(box)).topics == [named]
+
+
+def test_each_of_them_are_those_that_were_spoken_of(box):
+    discourse = Discourse.of(tokenise("Find the flights whose price is at most 80."), kinds_of(box))
+    assert discourse.resolved(parsed("each of them", box)) == cheap()
