@@ -28,6 +28,17 @@ if TYPE_CHECKING:
     from agent_world.solver.situation import Situation
 
 _MANY = frozenset("each every all both".split())
+_LOOKING = frozenset("find look compare note consider".split())
+_LOOKING_AT = frozenset((("start", "with"), ("begin", "with"), ("go", "through"), ("go", "over"), ("check", "which")))
+_TELLING = frozenset("tell give report state list show name say return let provide get work pick choose".split())
+_TO_WHOM = frozenset("me us know down out up please also".split())
+_DEFINITE = frozenset("the its their his her which what how number all".split())
+_WONDERING = re.compile(
+    r"\b(?:need|know|looking for|interested in|wonder(?:ing)?|question(?: \w+)?)(?: to know)?(?: is)?"
+    r" (?:the (?!\w+ (?:to|for) )|its |which |what |how |number of )"
+)
+_AFTER_IT = frozenset("as to for please with instead and , .".split())
+_OPENING = frozenset("if unless provided that should in case assuming supposing only as long and but then".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,19 +172,6 @@ def targets(situation: Situation, clause: Clause) -> Generator[Step, Observation
         again = read_clause(tokens, situation.box, clause.position)
         result.append(Target(clause=replace(again, kind=clause.kind), thing=last))
     return result
-
-
-_LOOKING = frozenset("find look compare note consider".split())
-_LOOKING_AT = frozenset((("start", "with"), ("begin", "with"), ("go", "through"), ("go", "over"), ("check", "which")))
-_TELLING = frozenset("tell give report state list show name say return let provide get work pick choose".split())
-_TO_WHOM = frozenset("me us know down out up please also".split())
-_DEFINITE = frozenset("the its their his her which what how number all".split())
-_WONDERING = re.compile(
-    r"\b(?:need|know|looking for|interested in|wonder(?:ing)?|question(?: \w+)?)(?: to know)?(?: is)?"
-    r" (?:the (?!\w+ (?:to|for) )|its |which |what |how |number of )"
-)
-_AFTER_IT = frozenset("as to for please with instead and , .".split())
-_OPENING = frozenset("if unless provided that should in case assuming supposing only as long and but then".split())
 
 
 def _spelt_out(situation: Situation, clause: Clause) -> Clause:
