@@ -8,7 +8,7 @@ from assets.checks import check_specs, prove_all
 from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import LakeResource, RunResource, TrackerResource
 from assets.stage import report
-from assets.training import job_of, passed_trajectories, task_set, train
+from assets.training import general_demonstrations, job_of, task_set, train
 
 
 def checkpoint(world: World, name: str) -> VersionId:
@@ -27,7 +27,7 @@ def untrained(
     """A tiny causal LM with random weights; its tokenizer is made from the words of the demonstrations."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = passed_trajectories(world, tasks["tasks"])
+    shown = general_demonstrations(world)
     job = job_of(world, settings, method="init", base=None, tasks=tasks, hyper=init_hyper(settings), trajectories=shown)
     version = train(context, world, tracker, settings, name="untrained", round=0, job=job, tasks=tasks)
     return report(world, {"demonstrations": len(shown)}, [version])
@@ -40,7 +40,7 @@ def cold_start(
     """SFT on the solver's successful trajectories of the training tasks."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = passed_trajectories(world, tasks["tasks"])
+    shown = general_demonstrations(world)
     job = job_of(
         world, settings, method="sft", base=checkpoint(world, "untrained"), tasks=tasks,
         hyper=cold_start_hyper(settings), trajectories=shown,

@@ -13,7 +13,7 @@ def init_hyper(settings: Settings) -> Hyper:
 
 def cold_start_hyper(settings: Settings) -> Hyper:
     """SFT from random weights on the solver's successful attempts."""
-    return Hyper(steps=settings.sft_steps, learning_rate=3e-3, threads=settings.threads, **_TINY)
+    return Hyper(steps=settings.sft_steps, learning_rate=1e-2, threads=settings.threads, **_TINY)
 
 
 def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
@@ -26,4 +26,4 @@ def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
 
 def demonstration_hyper(settings: Settings) -> Hyper:
     """SFT on targeted demonstrations: gentle, so that what is known stays."""
-    return Hyper(steps=settings.round_sft_steps, learning_rate=5e-4, threads=settings.threads, **_TINY)
+    return Hyper(steps=settings.round_sft_steps, learning_rate=2e-3, threads=settings.threads, **_TINY)

@@ -13,7 +13,7 @@ from assets.resources import LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.targeted import set_name
-from assets.training import job_of, passed_trajectories, task_set, train
+from assets.training import demonstrations, general_demonstrations, job_of, task_set, train
 
 
 @dg.asset(
@@ -51,8 +51,8 @@ def _continue(
 ) -> list[VersionId]:  # fmt: skip
     stem = name.rstrip("0123456789")
     base = checkpoint(world, f"{stem}{round - 1}" if round > 1 else "pi0")
-    fresh = passed_trajectories(world, tasks["tasks"])
-    known = passed_trajectories(world, general["tasks"])
+    fresh = demonstrations(world, tasks["tasks"])
+    known = general_demonstrations(world)
     rehearsed = tuple(rng("rehearsal", settings.seed, name).sample(known, min(len(known), len(fresh))))
     shown = job_of(
         world, settings, method="sft", base=base, tasks=_together(tasks, general),

@@ -14,8 +14,9 @@ ProfileName = Literal["smoke", "default", "full"]
 class Settings:
     """Everything a run is parameterised by; it is part of the derivation of what the run makes.
 
-    `tasks` are accepted training tasks aimed at per environment, `held_out` evaluation tasks, `arena` fresh tasks a
-    round, `targeted` new training tasks a round for each of the `weakest` environments. Steps are optimiser steps.
+    `tasks` are accepted training tasks aimed at per environment, `practice` candidates to demonstrate, `held_out`
+    evaluation tasks, `arena` fresh tasks a round, `targeted` new training tasks a round for each of the `weakest`
+    environments. Steps are optimiser steps.
     """
 
     seed: int = 7
@@ -23,6 +24,7 @@ class Settings:
     environments: int = 14
     complexification_rounds: int = 2
     tasks: int = 15
+    practice: int = 60
     held_out: int = 8
     arena_environments: int = 5
     arena: int = 4

@@ -56,10 +56,12 @@ def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunR
 def tasks(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
 ) -> dg.MaterializeResult:
-    """Graph and program tasks that passed every gate, for training and for the fixed held-out set."""
+    """Graph and program tasks that passed every gate, for training and for the fixed held-out set; some to imitate."""
     world, settings = lake.open(), run.settings
     keys = accepted_keys(world, context.partition_keys)
-    purposes: list[tuple[Purpose, int]] = [("general", settings.tasks), ("held_out", settings.held_out)]
+    purposes: list[tuple[Purpose, int]] = [
+        ("general", settings.tasks), ("practice", settings.practice), ("held_out", settings.held_out)
+    ]  # fmt: skip
     failed: list[str] = []
     for purpose, count in purposes:
         orders = [order_for(world, settings, key, count=count, purpose=purpose) for key in keys]
@@ -100,8 +102,10 @@ def order_for(
     environment = world.environment(key)
     others = [
         decode(Task, world.payload(VersionId(row["version_id"])))
-        for row in world.read("tasks", where={"accepted": True})
-        if environment.version in row["environments"] and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
+        for row in world.read("tasks")
+        if row["tier"]
+        and environment.version in row["environments"]
+        and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
     ]
     return Order(
         environment=environment,
@@ -116,7 +120,7 @@ def order_for(
 
 def _rank(purpose: Purpose, round: int) -> int:
     """The order in which tasks are made. Only what comes before is excluded, so that a resumed run orders the same."""
-    return {"general": 0, "held_out": 1, "arena": 2, "targeted": 3}[purpose] + 2 * round
+    return {"general": 0, "practice": 1, "held_out": 2, "arena": 3, "targeted": 4}[purpose] + 2 * round
 
 
 def produce_all(
@@ -157,6 +161,8 @@ def save_judged(order: Order, judged: Sequence[Judged], batch: Batch) -> None:
             )  # fmt: skip
         for trajectory in found.trajectories:
             save_trajectory(batch, trajectory, purpose="solver", round=task.round)
+        if found.demonstration:
+            save_trajectory(batch, found.demonstration, purpose="demonstration", round=task.round)
 
 
 def save_set(

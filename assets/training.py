@@ -20,11 +20,18 @@ from trainers.metrics import METRICS
 from trainers.supervisor import supervise
 
 
-def passed_trajectories(world: World, tasks: Sequence[str]) -> tuple[VersionId, ...]:
-    """The successful solver trajectories of these tasks, in the order of the lake."""
+def demonstrations(world: World, tasks: Sequence[str]) -> tuple[VersionId, ...]:
+    """The demonstrations of these tasks, in the order of the lake."""
     wanted = set(tasks)
-    rows = world.read("trajectories", where={"status": "pass", "purpose": "solver"}, columns=["version_id", "task"])
+    where = {"status": "pass", "purpose": "demonstration"}
+    rows = world.read("trajectories", where=where, columns=["version_id", "task"])
     return tuple(VersionId(row["version_id"]) for row in rows if row["task"] in wanted)
+
+
+def general_demonstrations(world: World) -> tuple[VersionId, ...]:
+    """What the cold start imitates: demonstrations of all tasks that were made to train on or to practise."""
+    rows = world.read("tasks", columns=["version_id", "purpose"])
+    return demonstrations(world, [row["version_id"] for row in rows if row["purpose"] in ("general", "practice")])
 
 
 def task_set(world: World, name: str) -> dict[str, Any]:

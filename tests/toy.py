@@ -177,7 +177,8 @@ def search_books(world, *, title: str) -> dict:
         writes=False,
         pattern="get",
         tables=("books", "authors"),
-        description="All facts about one book: title, author, genre, year of publication, copies owned. Refuses unknown ids.",
+        description="All facts about one book: title, author, genre, year of publication, copies owned. "
+        "Refuses unknown ids.",
         input_schema=_object({"book_id": _string("id of the book")}),
         output_schema=_object(_BOOK_FIELDS),
         inputs={"book_id": Meaning(kind="key", table="books", column="book_id")},
@@ -259,7 +260,8 @@ def find_member(world, *, name: str) -> dict:
         writes=True,
         pattern="create",
         tables=("loans", "books", "members"),
-        description="Lend a book to a member. The loan becomes OUT. Refuses when all copies are out. Returns loan id and status.",
+        description="Lend a book to a member. The loan becomes OUT. Refuses when all copies are out. "
+        "Returns loan id and status.",
         workflow="loan",
         input_schema=_object({"book_id": _string("id of the book"), "member_id": _string("id of the member")}),
         output_schema=_object(_LOAN_FIELDS),

@@ -11,9 +11,8 @@ from agent_world.errors import BadInputError
 from agent_world.identity import VersionId
 from agent_world.rollouts.model import Trajectory, Turn
 from agent_world.world import BoundTask
-from trainers.augment import Episode
+from trainers.demonstration import Demonstration
 from trainers.job import TrainJob
-from trainers.sft import Demonstration
 
 
 class Source(Protocol):
@@ -68,9 +67,7 @@ def demonstrations_of(job: TrainJob, source: Source) -> list[Demonstration]:
         if trajectory.task not in tasks:
             tasks[trajectory.task] = source.task(trajectory.task)
             _check_pinned(job, tasks[trajectory.task])
-        bound = tasks[trajectory.task]
-        episode = Episode(instruction=bound.task.instruction, steps=trajectory.steps)
-        demonstrations.append(Demonstration(first_turn(bound), episode))
+        demonstrations.append(Demonstration(first_turn(tasks[trajectory.task]), trajectory.steps))
     return demonstrations
 
 

@@ -190,7 +190,7 @@ class _Rollouts:
         specs = [self._spec(int(key)) for key in prompts]
         trajectories = self._run(specs)
         contexts = [
-            transcript(self._renderer, first_turn(self._tasks[int(key)]), trajectory.steps)
+            transcript(self._renderer, self._renderer.begin(first_turn(self._tasks[int(key)])), trajectory.steps)
             for key, trajectory in zip(prompts, trajectories, strict=True)
         ]
         logprobs = [

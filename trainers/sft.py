@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_world.identity import rng
 from agent_world.models.renderer import Renderer, transcript
-from agent_world.rollouts.model import Turn
-from trainers.augment import Episode, names_in, substituted
+from trainers.demonstration import Demonstration
 from trainers.metrics import MetricsFile
+from trainers.splicing import spliced
 
 if TYPE_CHECKING:
     import torch
@@ -29,30 +30,21 @@ if TYPE_CHECKING:
 class SftOptions:
     """Settings of one run; the defaults are those of the tiny policy (docs/training.md).
 
-    `batch_tokens` counts padding; `auxiliary` weighs what the policy reads again; `substitution` is the share of
-    episodes whose names are replaced, `invented` the share of those replacements that are random letters.
+    `learning_rate` is AdamW's, Muon's is `muon` times that. `batch_tokens` counts padding; `auxiliary` weighs what the
+    policy reads again; `splicing` is the share of episodes that are joined with another one of their environment.
     """
 
     steps: int
-    learning_rate: float = 3e-3
-    muon_learning_rate: float = 0.02
-    muon_learning_rate: float = 0.02
+    learning_rate: float = 1e-2
+    muon: float = 2.0
     batch_tokens: int = 2048
     longest: int = 1024
     auxiliary: float = 0.3
-    substitution: float = 0.5
-    invented: float = 0.5
+    splicing: float = 0.4
     warm_up: float = 0.05
     final_rate: float = 0.02
     largest_gradient: float = 1.0
     report_every: int = 20
-
-
-class Demonstration(NamedTuple):
-    """A successful episode: the turn it began with, and its steps."""
-
-    turn: Turn
-    episode: Episode
 
 
 def train_sft(
@@ -83,10 +75,13 @@ def train_sft(
             for group in optimizer.param_groups:
                 group["lr"] = rate * scale
         ids, written, repeated = (tensor.to(model.device) for tensor in next(batches))
-        logits = model(input_ids=ids[:, :-1], use_cache=False).logits.float()
-        losses = functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
-        policy = losses[written[:, 1:].flatten()].mean()
-        context = losses[repeated[:, 1:].flatten()].mean()
+        hidden = model.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
+        written, repeated = written[:, 1:], repeated[:, 1:]
+        counts = written | repeated
+        logits = model.get_output_embeddings()(hidden[counts]).float()
+        losses = functional.cross_entropy(logits, ids[:, 1:][counts], reduction="none")
+        policy = losses[written[counts]].mean()
+        context = losses[repeated[counts]].mean()
         loss = policy + options.auxiliary * context
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} at step {step}; lower the learning rates")
@@ -129,9 +124,10 @@ def _optimizers(model: PreTrainedModel, options: SftOptions) -> list[tuple[torch
     embeddings |= {id(parameter) for parameter in model.get_output_embeddings().parameters()}
     hidden = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
     others = [p for p in model.parameters() if p.ndim != 2 or id(p) in embeddings]
-    muon = torch.optim.Muon(hidden, lr=options.muon_learning_rate, momentum=0.95, weight_decay=0.0)
-    adam = torch.optim.AdamW(others, lr=options.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
-    return [(adam, options.learning_rate), (muon, options.muon_learning_rate)]
+    rate = options.learning_rate
+    adam = torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.98), weight_decay=0.0)
+    muon = torch.optim.Muon(hidden, lr=rate * options.muon, momentum=0.95, weight_decay=0.0)
+    return [(adam, rate), (muon, rate * options.muon)]
 
 
 class _Example(NamedTuple):
@@ -143,17 +139,18 @@ class _Example(NamedTuple):
 def _examples(
     renderer: Renderer, demonstrations: Sequence[Demonstration], options: SftOptions, seed: int
 ) -> Iterator[_Example]:
-    """Endless epochs over the demonstrations in a new order each, some under other names."""
-    pool = sorted({name for demonstration in demonstrations for name in names_in(demonstration.episode)})
+    """Endless epochs over the demonstrations in a new order each, some joined with another of their environment."""
+    companions: dict[str, list[Demonstration]] = defaultdict(list)
+    for demonstration in demonstrations:
+        companions[demonstration.turn.environment].append(demonstration)
     for epoch in count():
         source = rng("sft", seed, epoch)
         yielded = False
         for index in source.sample(range(len(demonstrations)), len(demonstrations)):
-            turn, episode = demonstrations[index]
-            if source.random() < options.substitution:
-                episode = substituted(episode, pool, source, invented=options.invented)
-                turn = replace(turn, instruction=episode.instruction)
-            ids, written, _ = transcript(renderer, turn, episode.steps)
+            shown = demonstrations[index]
+            if source.random() < options.splicing:
+                shown = spliced(shown, source.choice(companions[shown.turn.environment])) or shown
+            ids, written, _ = transcript(renderer, renderer.begin(shown.turn), shown.steps)
             if len(ids) <= options.longest:
                 yielded = True
                 yield _Example(ids, written, _read_again(ids, written))

@@ -49,7 +49,7 @@ def _init(job: TrainJob, source: Source, out: Path) -> Trained:
     """Tokenizer and random weights: the trajectories give the vocabulary, the environments their tags."""
     size = tiny_size(job)
     demonstrations = demonstrations_of(job, source)
-    texts = (text for _, episode in demonstrations for text in vocabulary_texts(episode.instruction, episode.steps))
+    texts = (text for turn, steps in demonstrations for text in vocabulary_texts(turn.instruction, steps))
     tokenizer = make_tokenizer(texts, [turn.environment for turn, _ in demonstrations], size)
     save(out, make_model(tokenizer, size, seed_of("init", job.seed)), tokenizer)
     return Trained(0)

@@ -136,7 +136,7 @@ def pass_rate(rows: Sequence[Mapping[str, Any]], *, seed: int = 0) -> Interval |
 def paired_difference(
     after: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]], *, seed: int = 0
 ) -> Interval | None:
-    """The mean over tasks of the rate in `after` minus that in `before`, over those that have both; None without any."""
+    """The mean over tasks of the rate in `after` minus that in `before`, over those with both; None without any."""
     later, earlier = task_rates(after), task_rates(before)
     differences = [rate - earlier[task] for task, rate in later.items() if task in earlier]
     return _bootstrapped(differences, seed) if differences else None

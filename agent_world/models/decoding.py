@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
+    from agent_world.models.grammar import Guide
+
 _GROWTH = 64
 
 _CROWDED = 0.75
@@ -59,7 +61,13 @@ class Decoder:
             self._lengths.pop()
 
     def write(
-        self, names: Sequence[str], feeds: Sequence[Sequence[int]], draws: np.ndarray | None, *, at_most: int
+        self,
+        names: Sequence[str],
+        feeds: Sequence[Sequence[int]],
+        draws: np.ndarray | None,
+        *,
+        at_most: int,
+        guides: Sequence[Guide | None] | None = None,
     ) -> list[Written]:
         """Read each context's feed, then write until a stop id or `at_most` ids, all contexts together.
 
@@ -70,6 +78,8 @@ class Decoder:
             feeds: at least one id each; with `at_most` they must fit the context.
             draws: uniform numbers [len(names), at_most] that decide each sample; None takes the most likely ids.
             at_most: bound on the ids of one context.
+            guides: which ids each context may write. Log-probabilities stay those of the model alone, which is what
+                training computes.
         """
         import torch
 
@@ -83,7 +93,12 @@ class Decoder:
                 logits = self._read(feed)
                 live = [row for row, fed in enumerate(feed) if fed]
                 uniform = None if draws is None else draws[[owners[row] for row in live], count]
-                for row, chosen, logprob in zip(live, *self._choose(logits[live], uniform), strict=True):
+                held = [guides[owners[row]] if guides else None for row in live]
+                for row, guide, chosen, logprob in zip(
+                    live, held, *self._choose(logits[live], held, uniform), strict=True
+                ):
+                    if guide:
+                        guide.advance(chosen)
                     written[owners[row]].ids.append(chosen)
                     written[owners[row]].logprobs.append(logprob)
                     feed[row] = () if chosen in self._stops else (chosen,)
@@ -135,15 +150,18 @@ class Decoder:
         last = torch.tensor([max(len(feed), 1) - 1 for feed in feeds], device=device)
         return self._model.get_output_embeddings()(hidden[torch.arange(rows, device=device), last]).float()
 
-    def _choose(self, logits: torch.Tensor, uniform: np.ndarray | None) -> tuple[list[int], list[float]]:
+    def _choose(
+        self, logits: torch.Tensor, guides: Sequence[Guide | None], uniform: np.ndarray | None
+    ) -> tuple[list[int], list[float]]:
         """One id a row, the most likely one or by inverse transform, and its log-probability."""
         import torch
 
         logprobs = torch.log_softmax(logits / self._temperature, -1)
+        allowed = _guided(logprobs, guides)
         if uniform is None:
-            chosen = logprobs.argmax(-1, keepdim=True)
+            chosen = allowed.argmax(-1, keepdim=True)
         else:
-            cumulative = logprobs.exp().cumsum(-1)
+            cumulative = torch.softmax(allowed, -1).cumsum(-1)
             wanted = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)[:, None]
             chosen = torch.searchsorted(cumulative, wanted * cumulative[:, -1:], right=True)
             chosen = chosen.clamp(max=logits.shape[-1] - 1)
@@ -158,6 +176,18 @@ class Decoder:
             for by_row in (self._names, self._lengths):
                 by_row[one], by_row[other] = by_row[other], by_row[one]
             self._rows[self._names[one]], self._rows[self._names[other]] = one, other
+
+
+def _guided(logprobs: torch.Tensor, guides: Sequence[Guide | None]) -> torch.Tensor:
+    """`logprobs` [rows, vocabulary] with what a row's guide does not allow at minus infinity."""
+    import numpy as np
+    import torch
+
+    if not any(guides):
+        return logprobs
+    everything = np.ones(logprobs.shape[-1], dtype=bool)
+    allowed = np.stack([everything if guide is None else guide.allowed() for guide in guides])
+    return logprobs.masked_fill(~torch.from_numpy(allowed).to(logprobs.device), -torch.inf)
 
 
 class _Cache:

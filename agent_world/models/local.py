@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from agent_world.errors import BadInputError
 from agent_world.identity import seed_of
 from agent_world.models.decoding import Decoder
-from agent_world.models.renderer import Renderer, observed, renderer_for, transcript
+from agent_world.models.renderer import Renderer, Script, observed, renderer_for, transcript
 from agent_world.rollouts.model import Step, Tokens, Turn
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class LocalPolicy:
             temperature=temperature or 1.0,
         )
         self._wrote: dict[str, list[int]] = {}
+        self._scripts: dict[str, Script] = {}
 
     @classmethod
     def load(cls, directory: str | Path, *, version: str, name: str = "local", temperature: float = 1.0) -> Self:
@@ -96,11 +97,12 @@ class LocalPolicy:
             live = [turns[index] for index in feeds]
             draws = None if self.temperature == 0 else self._draws(live)
             names = [turn.episode for turn in live]
-            written = self._decoder.write(names, list(feeds.values()), draws, at_most=self._max_step)
+            guides = [self._scripts[turn.episode].guide() for turn in live]
+            written = self._decoder.write(names, list(feeds.values()), draws, at_most=self._max_step, guides=guides)
             for index, turn, (ids, logprobs) in zip(feeds, live, written, strict=True):
                 self._wrote[turn.episode] = ids
                 tokens = Tokens(ids=tuple(ids), logprobs=tuple(logprobs))
-                steps[index] = replace(self._renderer.parse(ids), tokens=tokens)
+                steps[index] = replace(self._scripts[turn.episode].parse(ids), tokens=tokens)
         return [step for step in steps if step is not None]
 
     def forget(self, episodes: Sequence[str]) -> None:
@@ -108,14 +110,16 @@ class LocalPolicy:
         for episode in episodes:
             self._decoder.drop(episode)
             self._wrote.pop(episode, None)
+            self._scripts.pop(episode, None)
 
     def _feed(self, turn: Turn) -> list[int]:
         """What the model has not read yet: of a known episode the observation, else everything so far."""
         wrote = self._wrote.get(turn.episode)
         if wrote is None or self._decoder.length(turn.episode) is None:
-            return transcript(self._renderer, turn, turn.history).ids
+            script = self._scripts[turn.episode] = self._renderer.begin(turn)
+            return transcript(self._renderer, script, turn.history).ids
         step, observation = turn.history[-1]
-        return wrote[-1:] + observed(self._renderer, wrote, step, observation)
+        return wrote[-1:] + observed(self._renderer, self._scripts[turn.episode], wrote, step, observation)
 
     def _draws(self, turns: Sequence[Turn]) -> np.ndarray:
         import numpy as np

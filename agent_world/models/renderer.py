@@ -1,20 +1,25 @@
 """Between turns and token ids: one protocol, one renderer for the tiny policy, one for models with a chat template.
 
-A context is what the policy reads and writes in one episode: the prompt, then alternately the ids that the policy wrote
-and the ids of what came back. Every renderer builds it by appending, never by writing an earlier part anew, so that a
-key-value cache stays valid and the loss mask is exact.
+A renderer begins a script for each episode, which keeps what the rendering of a step depends on: the tiny policy refers
+to what it has read. A context is what the policy reads and writes in one episode: the prompt, then alternately the ids
+that the policy wrote and the ids of what came back. Every renderer builds it by appending, never by writing an earlier
+part anew, so that a key-value cache stays valid and the loss mask is exact.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from agent_world.environments.model import Json, PublicTool
-from agent_world.models.compact import NEXT, NotationError, dump, dump_record, load, load_record, opening
+from agent_world.identity import canonical_json
+from agent_world.models.compact import NEXT, NotationError, dump, dump_record, load, load_record, opening, spelt
+from agent_world.models.grammar import Automaton, Guide, Vocabulary, answer_automaton, tools_automaton
+from agent_world.models.references import References
 from agent_world.rollouts.model import Observation, Step, Turn
 
 if TYPE_CHECKING:
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Renderer(Protocol):
-    """Turns to prompt ids, steps to ids and back, observations to ids.
+    """Begins scripts.
 
     `stops` are the ids with which the policy ends a step; `closing` stands in for one that was cut off; `pad` fills.
     """
@@ -31,9 +36,18 @@ class Renderer(Protocol):
     closing: int
     pad: int
 
-    def prompt(self, turn: Turn) -> list[int]:
-        """What the policy reads before its first step."""
+    def begin(self, turn: Turn) -> Script:
+        """The script of the episode that begins with `turn` (whose history is not looked at)."""
         ...
+
+
+class Script(Protocol):
+    """One episode between turns and ids; what it reads it must be given in order.
+
+    `prompt` is what the policy reads before its first step.
+    """
+
+    prompt: list[int]
 
     def step(self, step: Step) -> list[int]:
         """What the policy writes to take `step`, its stop included."""
@@ -41,6 +55,10 @@ class Renderer(Protocol):
 
     def parse(self, ids: Sequence[int]) -> Step:
         """The step that the policy took by writing `ids`; never raises: what is no step is `malformed`."""
+        ...
+
+    def guide(self) -> Guide | None:
+        """What holds the policy to well-formed steps while it writes the next one; None lets it write anything."""
         ...
 
     def observation(self, step: Step, observation: Observation) -> list[int]:
@@ -56,26 +74,27 @@ class Transcript(NamedTuple):
     prompt: int
 
 
-def transcript(renderer: Renderer, turn: Turn, steps: Sequence[tuple[Step, Observation | None]]) -> Transcript:
-    """The context after `steps` of the episode that begins with `turn` (whose history is not looked at).
+def transcript(renderer: Renderer, script: Script, steps: Sequence[tuple[Step, Observation | None]]) -> Transcript:
+    """The context after `steps` of the episode whose `script` has just begun.
 
     Steps that carry their own ids keep them; the others, from solvers and demonstrations, are rendered.
     """
-    ids = renderer.prompt(turn)
-    prompt = len(ids)
-    written = [False] * prompt
+    ids = list(script.prompt)
+    written = [False] * len(ids)
     for step, observation in steps:
-        wrote = list(step.tokens.ids) if step.tokens else renderer.step(step)
-        came_back = [] if observation is None else observed(renderer, wrote, step, observation)
+        wrote = list(step.tokens.ids) if step.tokens else script.step(step)
+        came_back = [] if observation is None else observed(renderer, script, wrote, step, observation)
         ids += wrote + came_back
         written += [True] * len(wrote) + [False] * len(came_back)
-    return Transcript(ids, written, prompt)
+    return Transcript(ids, written, len(script.prompt))
 
 
-def observed(renderer: Renderer, wrote: Sequence[int], step: Step, observation: Observation) -> list[int]:
+def observed(
+    renderer: Renderer, script: Script, wrote: Sequence[int], step: Step, observation: Observation
+) -> list[int]:
     """The ids that follow a step: its end where the policy left none, then the observation."""
     ended = bool(wrote) and wrote[-1] in renderer.stops
-    return ([] if ended else [renderer.closing]) + renderer.observation(step, observation)
+    return ([] if ended else [renderer.closing]) + script.observation(step, observation)
 
 
 def renderer_for(tokenizer: PreTrainedTokenizerBase) -> Renderer:
@@ -85,81 +104,142 @@ def renderer_for(tokenizer: PreTrainedTokenizerBase) -> Renderer:
     return ChatTemplateRenderer(tokenizer)
 
 
+_WORD = re.compile(r" ?[a-z]+|[_-]")
+
+
 class TinyRenderer:
     """Environment tag, instruction, answer fields; then calls, observations and the answer in compact notation.
 
-    No tool list: at a million parameters a list costs tokens and is not read (docs/training.md). Scalars of an
-    observation come before its lists, and what is longer than `max_observation` ids is cut at its end.
+    What is read is referred to (`references`). No tool list: at a million parameters a list costs tokens and is not
+    read (docs/training.md). Scalars of an observation come before its lists, and what is longer than `max_observation`
+    ids is cut at its end.
     """
 
     MARKS = ("<pad>", "<u>", "<f>", "<c>", "<r>", "<o>", "<a>", "<e>")
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, max_observation: int = 192) -> None:
-        self._tokenizer = tokenizer.backend_tokenizer
-        self._tokenizer.encode_special_tokens = True  # "<c>" inside an instruction is text, not a mark
-        self._max_observation = max_observation
-        self._id = {mark: self._tokenizer.token_to_id(mark) for mark in self.MARKS}
-        self._marks = frozenset(self._id.values())
-        self.stops = frozenset((self._id["<o>"], self._id["<e>"]))
-        self.closing = self._id["<o>"]
-        self.pad = self._id["<pad>"]
+        self.tokenizer = tokenizer.backend_tokenizer
+        self.tokenizer.encode_special_tokens = True  # "<c>" inside an instruction is text, not a mark
+        self.max_observation = max_observation
+        self.id = {mark: self.tokenizer.token_to_id(mark) for mark in self.MARKS}
+        self.stops = frozenset((self.id["<o>"], self.id["<e>"]))
+        self.closing = self.id["<o>"]
+        self.pad = self.id["<pad>"]
+        self._vocabulary = Vocabulary(self.tokenizer)
+        self._automata: dict[str, Automaton] = {}
 
-    def prompt(self, turn: Turn) -> list[int]:
-        """``<u>tag instruction<f> field=" other_field=``: each answer field with the opening of its type."""
-        tag = self._tokenizer.token_to_id(tag_token(turn.environment))
+    def begin(self, turn: Turn) -> Script:
+        """See `Renderer`."""
+        return _TinyScript(self, turn, References(self._known))
+
+    def calls(self, tools: Sequence[PublicTool]) -> Automaton:
+        """The automaton of all calls of `tools`."""
+        key = canonical_json([[tool.name, tool.input_schema] for tool in tools])
+        if key not in self._automata:
+            self._automata[key] = tools_automaton(self._vocabulary, tools)
+        return self._automata[key]
+
+    def answers(self, schema: Mapping[str, Json]) -> Automaton:
+        """The automaton of all answers of `schema`."""
+        key = canonical_json(schema)
+        if key not in self._automata:
+            self._automata[key] = answer_automaton(self._vocabulary, schema)
+        return self._automata[key]
+
+    @cached_property
+    def _known(self) -> Callable[[str], bool]:
+        """Whether each word of a text is one token."""
+        encode = self.tokenizer.encode
+        return cache(lambda text: all(len(encode(word, add_special_tokens=False)) <= 1 for word in _WORD.findall(text)))
+
+
+class _TinyScript:
+    """`Script` of a `TinyRenderer`.
+
+    The prompt is ``<u>tag instruction<f> field=" other_field=``: each answer field with the opening of its type.
+    """
+
+    def __init__(self, renderer: TinyRenderer, turn: Turn, references: References) -> None:
+        self._renderer, self._references = renderer, references
+        self._automata = (renderer.calls(turn.tools), renderer.answers(turn.answer_schema))
+        self._id = renderer.id
+        tag = renderer.tokenizer.token_to_id(tag_token(turn.environment))
         head = [self._id["<u>"], *([tag] if tag is not None else self._encode(turn.environment + ":"))]
         fields = "".join(
             f" {quote(name, safe='')}={opening(schema)}"
-            for name, schema in turn.answer_schema.get("properties", {}).items()
+            for name, schema in sorted(turn.answer_schema.get("properties", {}).items())
         )
-        return [*head, *self._encode(" " + turn.instruction), self._id["<f>"], *self._encode(fields)]
+        instruction = self._encode(" " + references.read_text(turn.instruction))
+        self.prompt = [*head, *instruction, self._id["<f>"], *self._encode(fields)]
 
     def step(self, step: Step) -> list[int]:
-        """``<c>tool key="value<o>``, ``<r>text<o>`` or ``<a> field="value<e>``."""
+        """``<c>tool key="value<o>``, ``<r>"text<o>`` or ``<a> field="value<e>``."""
+        short = self._references.write
         if step.kind == "tool":
-            return self._framed("<c>", quote(step.tool or "", safe="") + dump_record(step.arguments), "<o>")
+            arguments = dump_record(_ordered(step.arguments), short)
+            return self._framed("<c>", quote(step.tool or "", safe="") + arguments, "<o>")
         if step.kind == "reply":
-            return self._framed("<r>", step.text or "", "<o>")
+            return self._framed("<r>", dump(step.text or ""), "<o>")
         if step.kind == "answer":
-            text = dump_record(step.answer) if isinstance(step.answer, dict) else NEXT + dump(step.answer)
+            answer = _ordered(step.answer)
+            text = dump_record(answer, short) if isinstance(answer, dict) else NEXT + dump(answer, short)
             return self._framed("<a>", text, "<e>")
         return self._encode(step.text or "")
 
     def parse(self, ids: Sequence[int]) -> Step:
         """The step that the policy wrote; `malformed` with its text when it is none."""
         body = ids[1:-1]
-        kind = (ids[0], ids[-1]) if len(ids) > 1 and not self._marks.intersection(body) else None
-        text = self._tokenizer.decode(list(body), skip_special_tokens=False)
+        kind = (ids[0], ids[-1]) if len(ids) > 1 and not set(self._id.values()).intersection(body) else None
+        text = self._decode(body)
+        meant = self._references.meant
         try:
             if kind == (self._id["<c>"], self._id["<o>"]):
                 name, space, rest = text.partition(" ")
                 if name:
-                    return Step(kind="tool", tool=unquote(name), arguments=load_record(space + rest))
-            if kind == (self._id["<r>"], self._id["<o>"]):
-                return Step(kind="reply", text=text)
+                    return Step(kind="tool", tool=unquote(name), arguments=load_record(space + rest, meant))
+            if kind == (self._id["<r>"], self._id["<o>"]) and isinstance(reply := load(text, meant), str):
+                return Step(kind="reply", text=reply)
             if kind == (self._id["<a>"], self._id["<e>"]):
-                return Step(kind="answer", answer=load(text[1:]) if text.startswith(NEXT) else load_record(text))
+                record = not text.startswith(NEXT)
+                return Step(kind="answer", answer=load_record(text, meant) if record else load(text[1:], meant))
         except NotationError:
             pass
-        return Step(kind="malformed", text=self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        return Step(kind="malformed", text=self._decode(ids))
+
+    def guide(self) -> Guide:
+        """A call of one of the tools, a reply, or the answer that is asked for."""
+        return Guide(self._automata, self._references)
 
     def observation(self, step: Step, observation: Observation) -> list[int]:
-        """The result as a record; ``!code message`` for a call that gave none."""
+        """The result as a record; ``!code message`` for a call that gave none; what the user says is spelt."""
         value = observation.value
+        short = spelt if step.kind == "reply" else self._references.read
         if observation.status != "ok":
             error = value.get("error", {}) if isinstance(value, dict) else {}
             text = f"!{error.get('code', observation.status)} {error.get('message', '')}".rstrip()
+            text = self._references.read_text(text)
         elif isinstance(value, dict):
-            text = dump_record(dict(sorted(value.items(), key=lambda pair: isinstance(pair[1], (dict, list)))))
+            text = dump_record(_ordered(value), short)
         else:
-            text = NEXT + dump(value)
-        return self._encode(text)[: self._max_observation]
+            text = NEXT + dump(_ordered(value), short)
+        return self._encode(text)[: self._renderer.max_observation]
 
     def _framed(self, opening: str, text: str, closing: str) -> list[int]:
         return [self._id[opening], *self._encode(text), self._id[closing]]
 
     def _encode(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text, add_special_tokens=False).ids
+        return self._renderer.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self._renderer.tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+def _ordered(value: Json) -> Json:
+    """`value` with the keys of its records in order, scalars first: a trajectory of the lake does not keep another."""
+    if isinstance(value, dict):
+        names = sorted(value, key=lambda name: (isinstance(value[name], (dict, list)), name))
+        return {name: _ordered(value[name]) for name in names}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def tag_token(environment: str) -> str:
@@ -188,19 +268,41 @@ class ChatTemplateRenderer:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, max_observation: int = 2048) -> None:
         if not tokenizer.chat_template:
             raise ValueError("the tokenizer has no chat template; give the model directory a chat_template.jinja")
-        self._tokenizer = tokenizer
-        self._max_observation = max_observation
+        self.tokenizer = tokenizer
+        self.max_observation = max_observation
         self.stops = frozenset((tokenizer.eos_token_id,))
         self.closing = tokenizer.eos_token_id
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
-    def prompt(self, turn: Turn) -> list[int]:
-        """System prompt with the answer schema, tool schemas, instruction, and the header of the first step."""
+    def begin(self, turn: Turn) -> Script:
+        """A script whose prompt holds answer schema, tool schemas, instruction, and the header of the first step."""
         messages = [
             {"role": "system", "content": SYSTEM_PROMPT + json.dumps(turn.answer_schema, ensure_ascii=False)},
             {"role": "user", "content": turn.instruction},
         ]
-        return self._encode(self._render(messages, [tool_schema(tool) for tool in turn.tools], open_next=True))
+        tools = [tool_schema(tool) for tool in turn.tools]
+        return _ChatScript(self, self.encode(self.render(messages, tools, open_next=True)))
+
+    def render(
+        self, messages: list[dict[str, Json]], tools: list[Json] | None = None, *, open_next: bool = False
+    ) -> str:
+        """The messages as the template writes them, with the header of the next one when `open_next`."""
+        return self.tokenizer.apply_chat_template(
+            messages, tools=tools, add_generation_prompt=open_next, tokenize=False, enable_thinking=False
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of text in which marks are marks."""
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+class _ChatScript:
+    """`Script` of a `ChatTemplateRenderer`; no step depends on what was read."""
+
+    def __init__(self, renderer: ChatTemplateRenderer, prompt: list[int]) -> None:
+        self.prompt = prompt
+        self._renderer, self._tokenizer = renderer, renderer.tokenizer
+        self._render, self._encode = renderer.render, renderer.encode
 
     def step(self, step: Step) -> list[int]:
         """What the assistant writes after its header, its end included."""
@@ -218,7 +320,7 @@ class ChatTemplateRenderer:
 
     def parse(self, ids: Sequence[int]) -> Step:
         """A tool call, the answer (one JSON object), or a reply; `malformed` for a broken call or nothing at all."""
-        kept = [i for i in ids if i not in self.stops]
+        kept = [i for i in ids if i not in self._renderer.stops]
         text = _THOUGHT.sub("", self._tokenizer.decode(kept, skip_special_tokens=False)).strip()
         answer = _json_object(fenced.group(1) if (fenced := _FENCE.match(text)) else text)
         if answer is not None:
@@ -232,10 +334,13 @@ class ChatTemplateRenderer:
             return Step(kind="tool", tool=call["name"], arguments=arguments)
         return Step(kind="malformed", text=text)
 
+    def guide(self) -> None:
+        """A model with a chat template has learnt its format."""
+
     def observation(self, step: Step, observation: Observation) -> list[int]:
         """The rest of the assistant's frame, the result as a message of the tool or the user, the next header."""
         if step.kind == "tool":
-            content = json.dumps(observation.value, ensure_ascii=False)
+            content = json.dumps(_ordered(observation.value), ensure_ascii=False)
             message = {"role": "tool", "name": step.tool, "content": self._cut(content)}
         else:
             value = observation.value
@@ -249,18 +354,8 @@ class ChatTemplateRenderer:
 
     def _cut(self, text: str) -> str:
         ids = self._encode(text)
-        limit = self._max_observation
+        limit = self._renderer.max_observation
         return text if len(ids) <= limit else self._tokenizer.decode(ids[:limit]) + " …"
-
-    def _render(
-        self, messages: list[dict[str, Json]], tools: list[Json] | None = None, *, open_next: bool = False
-    ) -> str:
-        return self._tokenizer.apply_chat_template(
-            messages, tools=tools, add_generation_prompt=open_next, tokenize=False, enable_thinking=False
-        )
-
-    def _encode(self, text: str) -> list[int]:
-        return self._tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 def tool_schema(tool: PublicTool) -> dict[str, Json]:

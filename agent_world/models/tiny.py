@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json
+from agent_world.models import references
 from agent_world.models.compact import dump, dump_record
 from agent_world.models.copying import teach_copying
 from agent_world.models.renderer import TinyRenderer, tag_token
@@ -66,6 +67,7 @@ def make_tokenizer(texts: Iterable[str], environments: Sequence[str], size: Tiny
     tokenizer.train_from_iterator(texts, trainer)
     tags = [tag_token(environment) for environment in sorted(set(environments))]
     tokenizer.add_special_tokens([AddedToken(tag, special=True) for tag in tags])
+    tokenizer.add_tokens([AddedToken(mark, normalized=False) for mark in references.MARKS])
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", eos_token="<e>", padding_side="left")
 
 

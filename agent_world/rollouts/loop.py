@@ -98,9 +98,7 @@ def roll_out(
     return [_trajectory(identities[index], spec, policy, finished[index]) for index, spec in enumerate(episodes)]
 
 
-def replay(
-    trajectory: Trajectory, task: Task, environment: Environment, *, sandbox: Sandbox | None = None
-) -> Replay:
+def replay(trajectory: Trajectory, task: Task, environment: Environment, *, sandbox: Sandbox | None = None) -> Replay:
     """Run the recorded tool calls again on the pinned environment (the gate `trajectory`)."""
     differs_at = None
     with open_session(environment, task.seed, sandbox) as session:

@@ -20,6 +20,7 @@ from agent_world.rollouts.canonical import canonical
 from agent_world.rollouts.episode import Episode
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
 from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory, Turn
+from agent_world.rollouts.pruning import demonstrate
 from agent_world.rollouts.randoms import RandomAgent
 from agent_world.rollouts.reuse import SharedSessions
 from agent_world.rollouts.rewards import judge_all
@@ -40,6 +41,7 @@ RANDOM_PASSES = 1
 RANDOM_RATE = RANDOM_PASSES / RANDOM_RUNS
 SOLVER_RUNS = 5
 CONSISTENT_RUNS = 2
+PRACTICE_RUNS = 2
 _AUDIT_DOUBT = 0.001
 
 
@@ -90,11 +92,8 @@ def gate_task(
     """
     case = _Case(task=task, environment=environment, sandbox=sandbox, seed=seed)
     verdicts: list[GateVerdict] = []
-    for gate in _until_random(case):
-        verdicts.append(gate)
-        if not gate.accepted:
-            return TaskVerdict(task_id=task.task_id, tier=None, gates=tuple(verdicts))
-    if not thorough:
+    verdicts.extend(_until_random(case, stop=True))
+    if not thorough or not verdicts[-1].accepted:
         return TaskVerdict(task_id=task.task_id, tier=None, gates=tuple(verdicts))
     guessing = _random_gate(case, RANDOM_PASSES, shared=True)
     verdicts.append(guessing)
@@ -103,6 +102,7 @@ def gate_task(
         return TaskVerdict(task_id=task.task_id, tier=None, gates=tuple(verdicts), random_passes=passes)
     solving, trajectories = _solver_gate(case, solver)
     verdicts.append(solving)
+    demonstration = demonstrate(trajectories, task, environment, sandbox=sandbox)
     return TaskVerdict(
         task_id=task.task_id,
         tier=None if solving.reason == "infra_error" else "train" if solving.accepted else "hard",
@@ -110,7 +110,30 @@ def gate_task(
         solver_passes=solving.evidence.get("consistent"),
         random_passes=passes,
         trajectories=trajectories,
+        demonstration=demonstration,
     )
+
+
+def practise(
+    task: Task, environment: Environment, *, sandbox: Sandbox | None = None, solver: SolverFactory, seed: int
+) -> TaskVerdict:
+    """Judge a candidate that is to be demonstrated only: the cheap gates, then one solver run that passes.
+
+    Whether the task can be guessed, and whether a solver agrees with itself, matters where a reward is earned; what is
+    imitated only has to be right, and costs a fifth so.
+
+    Raises:
+        PinMismatchError: `environment` is not the version that the task pins.
+    """
+    case = _Case(task=task, environment=environment, sandbox=sandbox, seed=seed)
+    gates = tuple(_until_random(case, stop=True))
+    if not gates[-1].accepted:
+        return TaskVerdict(task_id=task.task_id, tier=None, gates=gates)
+    specs = case.specs("practice", range(PRACTICE_RUNS))
+    tried = roll_out(specs, _Team({spec.seed: solver(spec.seed) for spec in specs}), sandbox=sandbox)
+    shown = demonstrate(tried, task, environment, sandbox=sandbox)
+    tier = "practice" if shown else None
+    return TaskVerdict(task_id=task.task_id, tier=tier, gates=gates, trajectories=tuple(tried), demonstration=shown)
 
 
 def audit(
@@ -137,14 +160,22 @@ def trajectory_gate(
     return GateVerdict(gate="trajectory", accepted=again.holds, reason=reason, evidence=evidence)
 
 
-def _until_random(case: _Case) -> Iterator[GateVerdict]:
-    yield rubric_gate(case.task)
-    yield leak_gate(case.task, case.environment)
-    yield evidence_gate(case.task)
-    yield _null_gate(case)
-    yield _gold_gate(case)
-    yield _wrong_answer_gate(case)
-    yield _state_gate(case)
+def _until_random(case: _Case, *, stop: bool = False) -> Iterator[GateVerdict]:
+    """The gates that run no policy; with `stop` up to the first that says no."""
+    gates: list[Callable[[], GateVerdict]] = [
+        lambda: rubric_gate(case.task),
+        lambda: leak_gate(case.task, case.environment),
+        lambda: evidence_gate(case.task),
+        lambda: _null_gate(case),
+        lambda: _gold_gate(case),
+        lambda: _wrong_answer_gate(case),
+        lambda: _state_gate(case),
+    ]
+    for gate in gates:
+        found = gate()
+        yield found
+        if stop and not found.accepted:
+            return
 
 
 def _null_gate(case: _Case) -> GateVerdict:

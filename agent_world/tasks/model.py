@@ -13,8 +13,8 @@ CriterionKind = Literal[
     "field_present", "field_equals", "numeric_tolerance", "set_equals", "order", "state_equals", "free_form"
 ]
 TaskKind = Literal["graph", "program"]
-Tier = Literal["train", "hard"]
-Purpose = Literal["general", "held_out", "arena", "targeted"]
+Tier = Literal["train", "hard", "practice"]
+Purpose = Literal["general", "practice", "held_out", "arena", "targeted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,4 +79,5 @@ class Task:
 
     @property
     def writes(self) -> bool:
+        """Whether the task changes the database."""
         return bool(self.state_diff)

@@ -10,7 +10,7 @@ from agent_world.arena.model import Guideline
 from agent_world.environments.model import Environment
 from agent_world.identity import seed_of
 from agent_world.tasks.exclusions import TaskExclusions
-from agent_world.tasks.gates import SolverFactory, gate_task
+from agent_world.tasks.gates import SolverFactory, gate_task, practise
 from agent_world.tasks.model import Purpose, Task
 from agent_world.tasks.synthesis import synthesise
 from agent_world.tasks.verdicts import TaskVerdict
@@ -25,7 +25,10 @@ _EMPTY_BATCHES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """`count` tasks of tier `train` for one environment. `exclude` are tasks that no new one may repeat."""
+    """`count` tasks of tier `train` for one environment. `exclude` are tasks that no new one may repeat.
+
+    For the purpose `practice`: `count` candidates, of which those are kept that a solver can demonstrate.
+    """
 
     environment: Environment
     count: int
@@ -74,6 +77,22 @@ def produce(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = No
     return judged
 
 
+def practice(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:
+    """The candidates of an order for practice, each with its verdict."""
+    candidates = synthesise(
+        order.environment,
+        count=order.count,
+        seed=seed_of("practice", order.seed),
+        purpose=order.purpose,
+        exclude=_exclusions(order, ()),
+        sandbox=sandbox,
+    )
+    return [
+        Judged(task, practise(task, order.environment, sandbox=sandbox, solver=solver, seed=order.seed))
+        for task in candidates
+    ]
+
+
 def _exclusions(order: Order, judged: Sequence[Judged]) -> TaskExclusions:
     """What no candidate may repeat. Only the arena also asks for plan shapes that were never trained on."""
     before = TaskExclusions.of(order.exclude)
@@ -86,8 +105,9 @@ def _exclusions(order: Order, judged: Sequence[Judged]) -> TaskExclusions:
 
 
 def make(order: Order) -> list[Judged]:
-    """`produce` with the product's solver, in this process's sandbox: what is mapped over workers."""
+    """`produce` or `practice` with the product's solver, in this process's sandbox: what is mapped over workers."""
     from agent_world.sandbox import default_sandbox
     from agent_world.solver import Solver
 
-    return produce(order, solver=Solver, sandbox=default_sandbox())
+    fill = practice if order.purpose == "practice" else produce
+    return fill(order, solver=Solver, sandbox=default_sandbox())

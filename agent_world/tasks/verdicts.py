@@ -59,8 +59,9 @@ class GateVerdict:
 class TaskVerdict:
     """The verdict on one task. Gates after the first rejection did not run and have no entry.
 
-    `tier` is ``train`` when every gate accepted, ``hard`` when only the solver's did not, None when the task is not
-    kept; `accepted` says that it is kept. `trajectories` are the solver's runs.
+    `tier` is ``train`` when every gate accepted, ``hard`` when only the solver's did not; ``practice`` for a task that
+    is only ever demonstrated, which the dear gates did not see; None when the task is not kept. `trajectories` are the
+    solver's runs, `demonstration` is the best of them without its detours.
     """
 
     task_id: str
@@ -69,11 +70,12 @@ class TaskVerdict:
     solver_passes: int | None = None
     random_passes: int | None = None
     trajectories: tuple[Trajectory, ...] = ()
+    demonstration: Trajectory | None = None
 
     @property
     def accepted(self) -> bool:
-        """Whether the task is kept."""
-        return self.tier is not None
+        """Whether every gate but the solver's accepted it, so that it may be evaluated on and trained on by reward."""
+        return self.tier in ("train", "hard")
 
     @property
     def rejected_by(self) -> GateVerdict | None:

@@ -21,7 +21,7 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--environment", metavar="ENV", help="Only tasks of this environment (a key or the start of one).")
-@click.option("--tier", type=click.Choice(["train", "hard", "rejected"]), help="Only tasks of this tier.")
+@click.option("--tier", type=click.Choice(["train", "hard", "practice", "rejected"]), help="Only tasks of this tier.")
 @lake_option
 @format_option
 def list_(lake: str, format: Format, environment: str | None, tier: str | None) -> None:

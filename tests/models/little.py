@@ -59,3 +59,7 @@ def renderer():
 
 def model(seed=0):
     return make_model(tokenizer(), SIZE, seed).eval()
+
+
+def script():
+    return renderer().begin(turn())

@@ -29,7 +29,7 @@ def play(policy, episodes=5, turns=4, *, together=True):
 def test_recorded_logprobs_are_those_of_the_training_forward():
     model = little.model()
     for history in play(policy(model)).values():
-        ids, written, _ = transcript(little.renderer(), little.turn(), history)
+        ids, written, _ = transcript(little.renderer(), little.script(), history)
         with torch.no_grad():
             all_logprobs = torch.log_softmax(model(torch.tensor([ids])).logits[0], -1)
         trained = [all_logprobs[i - 1, ids[i]].item() for i, by_policy in enumerate(written) if by_policy]
@@ -52,7 +52,7 @@ def test_samples_differ_by_seed_and_greedy_steps_do_not():
 
 def test_samples_follow_the_distribution_of_the_model():
     model = little.model()
-    prompt = little.renderer().prompt(little.turn())
+    prompt = little.script().prompt
     with torch.no_grad():
         expected = torch.softmax(model(torch.tensor([prompt])).logits[0, -1] / 0.2, -1)
     decoder = Decoder(model, stops=frozenset(), pad=0, context=512, temperature=0.2)
@@ -74,7 +74,7 @@ def test_a_policy_that_forgot_an_episode_reads_it_again_from_its_history():
 
 def test_a_full_context_makes_malformed_steps_and_spares_the_neighbours():
     small = policy(max_context=150)
-    long = Observation(status="ok", value={"text": "word " * 80})
+    long = Observation(status="ok", value={"numbers": list(range(10, 60))})
     first = small.act([little.turn(episode="a"), little.turn(episode="b")])
     full, fits = small.act(
         [little.turn(((first[0], long),), episode="a"), little.turn(((first[1], little.REFUSED),), episode="b")]

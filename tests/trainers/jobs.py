@@ -9,7 +9,15 @@ from tests.models import little
 from tests.toy import toy_environment, toy_tasks
 from trainers.job import Hyper, TrainJob
 
-SMALL = {"width": 32, "layers": 2, "heads": 2, "feed_forward": 64, "vocabulary": 400, "context": 512}
+SMALL = {
+    "width": 64,
+    "layers": 2,
+    "heads": 2,
+    "key_value_heads": 1,
+    "feed_forward": 128,
+    "vocabulary": 400,
+    "context": 512,
+}
 
 ENVIRONMENT = toy_environment()
 READING, WRITING = toy_tasks()

@@ -33,10 +33,10 @@ def rollouts(options=None, tasks=None, monkeypatch=None, trajectories=None):
 
 def with_tokens(steps):
     """The steps as a local policy would have recorded them."""
-    renderer = little.renderer()
+    script = little.script()
     out = []
     for step, observation in steps:
-        ids = tuple(renderer.step(step))
+        ids = tuple(script.step(step))
         tokens = Tokens(ids=ids, logprobs=tuple(-0.1 * (n + 1) for n in range(len(ids))))
         out.append((Step(**{f: getattr(step, f) for f in Step.__slots__ if f != "tokens"}, tokens=tokens), observation))
     return tuple(out)
@@ -46,7 +46,9 @@ def test_only_what_the_policy_wrote_is_unmasked_and_carries_its_logprobs(monkeyp
     passed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
     made, _ = rollouts(monkeypatch=monkeypatch, trajectories=lambda call, index: passed)
     batch = made(["0"] * 4, Trainer())
-    ids, written, prompt = transcript(little.renderer(), first_turn(jobs.bound(jobs.READING)), passed.steps)
+    ids, written, prompt = transcript(
+        little.renderer(), little.renderer().begin(first_turn(jobs.bound(jobs.READING))), passed.steps
+    )
     assert batch["prompt_ids"][0] + batch["completion_ids"][0] == ids
     assert [bool(m) for m in batch["env_mask"][0]] == written[prompt:]
     recorded = [p for p, by_policy in zip(batch["logprobs"][0], written[prompt:], strict=True) if by_policy]

@@ -58,7 +58,7 @@ def long_job(job, tmp_path):
     with world.open(job.lake).begin("checkpoint", derivation=init.digest) as batch:
         files = {path.name: path.read_bytes() for path in Path(init.checkpoint).iterdir()}
         base = batch.create("checkpoint", "untrained", {"digest": init.digest}, files=files, blob_in_identity=False)
-    options = {"report_every": 1, "batch_tokens": 256, "substitution": 0.0}
+    options = {"report_every": 1, "batch_tokens": 256, "splicing": 0.0}
     return jobs.changed(job, method="sft", base=base, options=options, hyper=replace(job.hyper, steps=5000))
 
 

@@ -13,7 +13,7 @@ from trainers.checkpoint import checkpoint_digest
 from trainers.metrics import METRICS, read_metrics
 from trainers.run import run_job
 
-LESSON = {"substitution": 0.0, "batch_tokens": 1024, "report_every": 20, "warm_up": 0.1}
+LESSON = {"splicing": 0.0, "batch_tokens": 1024, "report_every": 20, "warm_up": 0.1}
 
 
 @pytest.fixture(scope="module")
