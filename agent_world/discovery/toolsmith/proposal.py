@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from agent_world.discovery.toolsmith.choice import choose
 from agent_world.discovery.toolsmith.documents import document_drafts
+from agent_world.discovery.toolsmith.drafts import Draft
 from agent_world.discovery.toolsmith.reading import reading_drafts
 from agent_world.discovery.toolsmith.view import view_of
 from agent_world.discovery.toolsmith.workflows import overlays_for
@@ -15,6 +16,8 @@ from agent_world.discovery.toolsmith.workflows.base import ThemeWords
 from agent_world.environments.model import SQLITE_FILE, Database, Table, Tool, ToolTest
 from agent_world.environments.state import logical_digest
 from agent_world.identity import rng
+
+FEWEST_TESTS = 4
 
 _SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL"}
 
@@ -34,7 +37,8 @@ def propose_tools(database: Database, files: Mapping[str, bytes], theme: ThemeWo
     view = view_of(database, files)
     overlays = overlays_for(view, theme, seed)
     reading = reading_drafts(view, rng(seed, "reading", database.database_id))
-    drafts = choose(view, theme, overlays, reading, document_drafts(view, files, seed))
+    documents = document_drafts(view, files, seed)
+    drafts = choose(view, theme, overlays, _testable(reading), _testable(documents))
     tables = [table for overlay in overlays for table in overlay.tables]
     grown = with_tables(files, tables)
     return ToolProposal(
@@ -43,6 +47,11 @@ def propose_tools(database: Database, files: Mapping[str, bytes], theme: ThemeWo
         tools=tuple(draft.tool for draft in drafts),
         tests=tuple(test for draft in drafts for test in draft.tests),
     )
+
+
+def _testable(drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts that the data allows to test from enough sides: over a handful of rows, tests come out the same."""
+    return [draft for draft in drafts if len(draft.tests) >= FEWEST_TESTS]
 
 
 def with_tables(files: Mapping[str, bytes], tables: Sequence[Table]) -> dict[str, bytes]:
