@@ -231,7 +231,7 @@ class Denoter(Lists):
     def _count(self, of: Term) -> Value:
         of = flattened(of) if isinstance(of, Group) else of
         if isinstance(of, Group) and of.of is None:
-            for source in (yield from self._best_sources(of)):
+            for source in (yield from self._best_sources(of, counting=True)):
                 number = yield from self._number(source)
                 if number:
                     return number

@@ -37,7 +37,7 @@ class Discourse:
 
     topics: list[Term] = field(default_factory=list)
     sets: list[Term] = field(default_factory=list)
-    picks: list[Best] = field(default_factory=list)
+    picks: list[Term] = field(default_factory=list)
     names: list[Named] = field(default_factory=list)
     facts: list[tuple[int, Attribute]] = field(default_factory=list)
     acted: list[Term] = field(default_factory=list)
@@ -71,7 +71,9 @@ class Discourse:
                 for condition in term.conditions:
                     if isinstance(condition.value, Term):
                         self.hear(condition.value, False, start)
-                if term.plural and (term.conditions or term.of is not None):
+                if not term.plural and term.conditions:
+                    self.picks.append(self.resolved(term))
+                elif term.plural and (term.conditions or term.of is not None):
                     self.sets.append(self.resolved(term))
                     if topical:
                         self.topics.append(self.sets[-1])

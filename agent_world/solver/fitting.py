@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from agent_world.environments.model import Json
 from agent_world.solver.fields import Bag, Field, Parameter, bag_of
 from agent_world.solver.index import Toolbox
-from agent_world.solver.lexicon import stem
+from agent_world.solver.lexicon import similarity, stem
 from agent_world.solver.places import as_number
 from agent_world.solver.terms import Words
 
@@ -54,9 +55,18 @@ def typed(value: Json, parameter: Parameter) -> Json:
 
 def _alike(box: Toolbox, spoken: Bag, told: Bag) -> float:
     """How much two bags of words mean the same: the harmonic mean of what each covers of the other."""
-    even = dict.fromkeys(told, 1.0)
-    one, other = box.match(spoken, even), box.match(even, spoken)
+    one, other = _covered(box, spoken, told), _covered(box, told, spoken)
     return 2 * one * other / (one + other) if one and other else 0.0
+
+
+def _covered(box: Toolbox, words: Iterable[str], others: Iterable[str]) -> float:
+    """The share of what `words` tell that `others` tell as well."""
+    total = covered = 0.0
+    for word in words:
+        telling = box.weight(word)
+        total += telling
+        covered += telling * max((near for other in others if (near := similarity(word, other)) > 0.3), default=0.0)
+    return covered / total if total else 0.0
 
 
 def _head(words: Words) -> str:

@@ -37,13 +37,19 @@ class Lists(Names, ABC):
     def thing(self, term: Term) -> Generator[Step, Observation, Thing]:
         """The one thing that a term stands for, which a condition may be about."""
 
-    def _best_sources(self, term: Group, needed: Words = ()) -> Generator[Step, Observation, list[Source]]:
+    def _best_sources(
+        self, term: Group, needed: Words = (), *, counting: bool = False
+    ) -> Generator[Step, Observation, list[Source]]:
         """The tools to get the things of a group from, best first, as long as they say as much as the best one.
 
         Raises:
             UnclearError: no tool lists them.
         """
-        sources = [one for one in (yield from self._sources(term)) if one.tool.items or one.given]
+        sources = [
+            one
+            for one in (yield from self._sources(term))
+            if one.tool.items or one.given or (counting and any(told.counts for told in one.tool.fields))
+        ]
         if not sources:
             raise UnclearError(f"nothing lists {' '.join(term.noun)}")
         sources.sort(key=lambda source: -source.score - (0.4 * self._shown(source.tool, needed) if needed else 0.0))

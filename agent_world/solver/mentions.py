@@ -109,7 +109,7 @@ def tokenise(
         tokens += _plain(text, at, start, doing)
         # A comma inside the closing quote belongs to the sentence.
         told = text[start:end] != inside
-        runs_on = inside.endswith(".") and re.match(r",? [a-z]", text[end : end + 3]) is not None
+        runs_on = inside.endswith(".") and re.match(r"[.;,?]|,? [a-z]", text[end : end + 3]) is not None
         name = (inside.rstrip(",.").strip() or inside) if told and not runs_on else inside
         tokens.append(Token(text=name, kind="name", quoted=told, start=start))
         if name != inside:

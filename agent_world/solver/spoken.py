@@ -225,7 +225,7 @@ def _is_described(term: Term, tokens: Sequence[Token], start: int, kinds: Kinds)
     if isinstance(term, Attribute):
         return kinds.called(term.words) is not None  # not "in the name of", "at the end of"
     if isinstance(term, Back):
-        return term.plural and tokens[start].low in _MANY  # "each of them"
+        return tokens[start].low in _MANY if term.plural else term.noun is not None  # "each of them", "that song"
     return isinstance(term, Best)
 
 

@@ -110,7 +110,9 @@ def _verb(name: str, noun: str, shown: str) -> str:
 def _correction(tool: Tool, given: Mapping[str, Given]) -> str:
     """The request to set one field of one entry of a document."""
     place = re.search(r"\bin (the .+?)$", _END_OF_SENTENCE.split(f"{tool.description} ")[0].rstrip(". "))
-    entry, field, value = (str(item.value) for item in given.values())
+    said = {name: str(item.value) for name, item in given.items()}
+    field, value = said.pop("field"), said.pop("value")
+    (entry,) = said.values()
     where = f" in {place[1]}" if place else ""
     return f"correct the {field.replace('_', ' ')} of the entry {quote(entry)}{where} to {quote(value)}"
 

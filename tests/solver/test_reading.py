@@ -27,6 +27,8 @@ def only(text, box, kind):
         ("Find the flights of Delta Air Lines Inc. in May.", ["Delta Air Lines Inc.", "May"]),
         ("I'd like Nora Dahl's file, please.", ["Nora Dahl"]),
         ("Reserve a seat on F104 for Ada Lovelace.", ["F104", "Ada Lovelace"]),
+        ('Who flies with "Ice Air Inc." and "Polar Co."?', ["Ice Air Inc.", "Polar Co."]),
+        ('Have you heard of "Ice Air."', ["Ice Air"]),
     ],
 )
 def test_names_are_found_quoted_or_capitalised(text, names):

@@ -1,4 +1,5 @@
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -96,6 +97,18 @@ def test_a_writing_call_is_said_by_its_description_with_its_arguments(environmen
         ),
     }  # fmt: skip
     assert act(environment.tool("lend_book"), given).phrase == 'lend "Winter Maps" to "Iris Novak"'
+
+
+def test_a_correction_says_entry_and_field_whatever_their_order(environment):
+    tool = replace(
+        environment.tool("return_book"),
+        pattern="document_update",
+        description="Correct one field in the sheet of books.",
+    )
+    text = Meaning(kind="text")
+    said = {"field": "pages", "isbn": "B3", "value": "120"}
+    given = {name: Given(value=value, meaning=text) for name, value in said.items()}
+    assert act(tool, given).phrase == 'correct the pages of the entry "B3" in the sheet of books to "120"'
 
 
 def test_a_change_of_what_was_just_made_points_at_it(environment):
