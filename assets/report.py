@@ -7,7 +7,7 @@ from agent_world.reporting.report import write_report
 from assets.resources import LakeResource, TrackerResource
 
 
-@dg.asset(group_name="reporting", kinds={"html"}, deps=["evaluation", "targeted_tasks"])
+@dg.asset(group_name="reporting", kinds={"html"}, deps=["evaluation", "targeted_tasks", "diagnosis_score"])
 def report(lake: LakeResource, tracker: TrackerResource) -> dg.MaterializeResult:
     """Tables and plots of everything: policies, arena, validity ladder, environments, tasks."""
     world = lake.open()

@@ -79,6 +79,7 @@ def run_loop(lake: str, settings: Settings, *, resume: bool = False) -> None:
         stages.run("Environments", ["databases", "tools", "environments"], keys)
         stages.run("Taxonomy", ["taxonomy"])
         stages.run("Tasks", ["tool_graphs", "tasks"], keys)
+        stages.run("Diagnosis on planted faults", ["diagnosis_score"])
         stages.run("Base policies", ["task_sets", "untrained", "cold_start", "base_policy"])
         stages.run("Evaluation of the base", ["evaluation"], [round_key(0)])
         for number in range(1, settings.rounds + 1):

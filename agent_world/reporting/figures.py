@@ -166,6 +166,30 @@ def weak_table(world: World) -> Rows:
     return rows
 
 
+def diagnosis_scores_table(world: World) -> Rows:
+    """One row a policy with a planted fault: what the diagnosis found, and how right that is."""
+    return [
+        {
+            "planted fault": row["policy"],
+            "environments": row["environments"],
+            "episodes": row["episodes"],
+            "struck": len(row["planted"]),
+            "found weak": len(row["found"]),
+            **{
+                f"{what} {measure}": row[f"{what}_{measure}"]
+                for what in ("environment", "label")
+                for measure in ("precision", "recall")
+            },
+            "found otherwise": [
+                f"{key}: {row['found'].get(key, 'not found')}"
+                for key in sorted({*row["found"], *row["planted"]})
+                if row["found"].get(key) != row["planted"].get(key)
+            ],
+        }
+        for row in world.read("diagnosis_scores", where={"state": "created"})
+    ]
+
+
 def curves(world: World, metrics: Sequence[str]) -> dict[str, dict[str, list[tuple[int, float]]]]:
     """Training curves: metric to stage to (step, value)."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {metric: {} for metric in metrics}

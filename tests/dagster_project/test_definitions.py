@@ -17,8 +17,8 @@ def graph():
 
 STAGES = {
     "themes", "mined", "databases", "tools", "environments", "taxonomy", "tool_graphs", "tasks", "task_sets",
-    "untrained",
-    "cold_start", "base_policy", "arena", "diagnosis", "targeted_tasks", "round_policy", "evaluation", "report",
+    "diagnosis_score", "untrained", "cold_start", "base_policy", "arena", "diagnosis", "targeted_tasks", "round_policy",
+    "evaluation", "report",
 }  # fmt: skip
 
 

@@ -50,8 +50,8 @@ def test_the_run_ends_with_a_table_of_the_rounds_and_a_report(ran):
 
 def test_every_stage_left_its_artifacts(lake):
     for table in ("themes", "databases", "tools", "tool_tests", "environments", "taxonomy", "tasks", "task_sets",
-                  "trajectories", "checkpoints", "evaluations", "training_metrics", "diagnoses", "tool_graph_edges",
-                  "gate_verdicts", "rewards", "runs"):  # fmt: skip
+                  "trajectories", "checkpoints", "evaluations", "training_metrics", "diagnoses", "diagnosis_scores",
+                  "tool_graph_edges", "gate_verdicts", "rewards", "runs"):  # fmt: skip
         assert lake.read(table), table
 
 

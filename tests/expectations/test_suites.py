@@ -74,6 +74,13 @@ SOUND: dict[str, Rows] = {
             "guidelines": [{"environment": "e"}],
         }
     ],
+    "diagnosis_scores": [
+        {
+            "policy": policy, "episodes": 8, "environment_precision": 1.0, "environment_recall": 0.5,
+            "label_precision": 1.0, "label_recall": 0.5,
+        }
+        for policy in ("healthy", "wrong_tool", "wrong_argument", "missing_step", "early_stop", "loop")
+    ],
 }  # fmt: skip
 
 
@@ -157,6 +164,14 @@ PLANTED: list[tuple[str, str, Callable[[Rows], None]]] = [
     ("diagnoses", "none_left (without_interval)", lambda rows: rows[0]["weak"][0].update(low=0.3)),
     ("diagnoses", "none_left (without_samples)", lambda rows: rows[0]["weak"][0].update(samples=0)),
     ("diagnoses", "none_left (without_guideline)", put(guidelines=[])),
+    ("diagnosis_scores", "row_count", lambda rows: rows.pop()),
+    ("diagnosis_scores", "contain_set (policy)", put(policy="bad_format")),
+    ("diagnosis_scores", "unique (policy)", put(policy="loop")),
+    ("diagnosis_scores", "between (episodes)", put(episodes=0)),
+    ("diagnosis_scores", "between (environment_precision)", put(environment_precision=1.1)),
+    ("diagnosis_scores", "between (environment_recall)", put(environment_recall=-0.1)),
+    ("diagnosis_scores", "between (label_precision)", put(label_precision=1.1)),
+    ("diagnosis_scores", "between (label_recall)", put(label_recall=-0.1)),
 ]
 
 

@@ -18,7 +18,7 @@ from agent_world.lake.faults import KILL_AT
 pytestmark = pytest.mark.long
 
 MADE = ("themes", "databases", "tools", "tool_tests", "environments", "taxonomy", "tasks", "task_sets", "trajectories",
-        "checkpoints", "diagnoses")  # fmt: skip
+        "checkpoints", "diagnoses", "diagnosis_scores")  # fmt: skip
 KILLS = (
     "blob_write:3", "event_commit:2", "event_commit:40", "after_event_commit:5", "projection:7", "training:2",
     "after_stage_commit:4", "after_stage_commit:30", "event_commit:55", "after_stage_commit:60",
