@@ -214,7 +214,7 @@ def test_a_tool_that_the_data_cannot_test_from_enough_sides_is_not_proposed(monk
     def fewest():
         proposed = propose_tools(*ferries(), Words(), 1)
         counts = Counter(test.tool for test in proposed.tests)
-        return min(counts[tool.name] for tool in proposed.tools if not tool.writes)
+        return min(counts[tool.name] for tool in proposed.tools if not tool.workflow)
 
     assert fewest() >= 4
     monkeypatch.setattr("agent_world.discovery.toolsmith.proposal.FEWEST_TESTS", fewest() + 2)
