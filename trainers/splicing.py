@@ -7,6 +7,7 @@ has the fields of both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,9 +15,14 @@ from agent_world.environments.model import Json
 from agent_world.rollouts.model import Observation, Step, Turn
 from trainers.demonstration import Demonstration
 
+_NUMBER = re.compile(r"_\d+$")
+
 
 def spliced(one: Demonstration, other: Demonstration) -> Demonstration | None:
-    """`one`, then `other`; None when an answer has no fields, or both write and so would have seen another state."""
+    """`one`, then `other`; None when an answer has no fields, or both write and so would have seen another state.
+
+    Ids that a policy wrote are not kept: in another context its references stand for other things.
+    """
     (*steps, (answer, _)), (*more, (last, _)) = one.steps, other.steps
     if not isinstance(answer.answer, Mapping) or not isinstance(last.answer, Mapping):
         return None
@@ -24,14 +30,17 @@ def spliced(one: Demonstration, other: Demonstration) -> Demonstration | None:
         return None
     fields: dict[str, Json] = dict(one.turn.answer_schema.get("properties", {}))
     values = dict(answer.answer)
-    for field, schema in other.turn.answer_schema.get("properties", {}).items():
-        name = _free(field, fields)
+    asked = other.turn.answer_schema.get("properties", {})
+    for field, schema in asked.items():
+        stem = _NUMBER.sub("", field)
+        name = _free(stem if stem in asked else field, fields)
         fields[name] = schema
         if field in last.answer:
             values[name] = last.answer[field]
     schema = {**one.turn.answer_schema, "properties": fields, "required": sorted(fields)}
     turn = replace(one.turn, instruction=f"{one.turn.instruction} {other.turn.instruction}", answer_schema=schema)
-    return Demonstration(turn, (*steps, *more, (replace(answer, answer=values, tokens=None), None)))
+    together = (*steps, *more, (replace(answer, answer=values), None))
+    return Demonstration(turn, tuple((replace(step, tokens=None), observation) for step, observation in together))
 
 
 def _writes(turn: Turn, steps: list[tuple[Step, Observation | None]]) -> bool:

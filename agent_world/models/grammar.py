@@ -7,7 +7,7 @@ in its grammar. An automaton is made once for the tools of an environment, and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from urllib.parse import quote
 import numpy as np
 
 from agent_world.environments.model import Json, PublicTool
+from agent_world.models import references
 from agent_world.models.compact import END_LIST, END_RECORD, LIST, MARKS, NEXT, RECORD, dump
 from agent_world.models.references import COUNT, NUMBERS, TEXTS, References
 
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 Fragment = Callable[[int], int]
 """Adds states behind a given one and returns the last of them."""
 
-TEXT, NUMBER, PLAIN, DIGIT = -1, -2, -3, -4
-"""Symbols beside single ids: a reference to a text or a number that was read, any piece of text, part of a number."""
+TEXT, NUMBER, PLAIN, DIGIT, LEADING = -1, -2, -3, -4, -5
+"""Symbols beside single ids: a reference to a text or a number that was read, a piece of text, a digit, one but 0."""
 
-_LONGEST_TEXT, _LONGEST_NUMBER = 24, 16
-"""Ids of a text and of a number that is spelt; what is longer can only be referred to."""
+_LONGEST_TEXT, _LONGEST_NUMBER = 24, 20
+"""Ids of a text that is spelt, and digits before and behind the point of a number; the longer can be referred to."""
+
+_FORBIDDEN = MARKS + references.MARKS
+"""Characters that no text may hold, not even put together from bytes."""
 
 _ANY = ("string", "number", "boolean", "null")
 
@@ -57,7 +61,7 @@ class Vocabulary:
     def _kinds(self) -> dict[int, tuple[int, ...]]:
         texts = range(self.first_text, self.first_text + COUNT)
         numbers = range(self.first_number, self.first_number + COUNT)
-        members = {TEXT: texts, NUMBER: numbers, PLAIN: self.plain, DIGIT: self.digits}
+        members = {TEXT: texts, NUMBER: numbers, PLAIN: self.plain, DIGIT: self.digits, LEADING: self.digits[1:]}
         kinds: dict[int, tuple[int, ...]] = {}
         for kind, ids in members.items():
             for id in ids:
@@ -66,15 +70,25 @@ class Vocabulary:
 
     @cached_property
     def plain(self) -> list[int]:
-        """Ids that stand for text without any mark."""
-        special = {id for id, token in self._tokenizer.get_added_tokens_decoder().items()}
-        texts = ((id, self._tokenizer.decode([id])) for id in range(self.size) if id not in special)
-        return [id for id, text in texts if not set(text) & set(f'={MARKS}"')]
+        """Ids that stand for text without any mark, and with which none can begin: an id may be part of a character."""
+        from tokenizers.pre_tokenizers import ByteLevel
+
+        spell = ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str
+        spellings = [spell(mark)[0][0] for mark in _FORBIDDEN]  # one letter a byte, as the tokenizer writes it
+        begun = tuple({spelling[:end] for spelling in spellings for end in range(1, len(spelling))})
+        special = self._tokenizer.get_added_tokens_decoder()
+        return [
+            id
+            for id in range(self.size)
+            if id not in special
+            and not set(self._tokenizer.decode([id])) & set(f'="{_FORBIDDEN}')
+            and not self._tokenizer.id_to_token(id).endswith(begun)
+        ]
 
     @cached_property
     def digits(self) -> list[int]:
-        """Ids that a number may hold."""
-        return [id for text in "0123456789.-" for id in self.encode(text)]
+        """The ids of 0 to 9."""
+        return [id for text in "0123456789" for id in self.encode(text)]
 
 
 class Automaton:
@@ -198,6 +212,8 @@ class Automaton:
                 allowed[self.vocabulary.plain] = True
             if DIGIT in symbols:
                 allowed[self.vocabulary.digits] = True
+            if LEADING in symbols:
+                allowed[self.vocabulary.digits[1:]] = True
             self._masks[states] = _Mask(allowed, TEXT in symbols, NUMBER in symbols)
         return self._masks[states]
 
@@ -266,26 +282,42 @@ class _Values:
     def __init__(self, automaton: Automaton) -> None:
         self._automaton = automaton
 
-    def fields(self, schema: Mapping[str, Json]) -> Fragment:
-        """The properties of an object in order of their names, those that are not required only where wanted."""
-        automaton, required = self._automaton, schema.get("required", [])
-        parts = []
-        for name, its in sorted(schema.get("properties", {}).items()):
-            field = automaton.either(self._forms(its, f" {quote(name, safe='')}="))
-            parts.append(field if name in required else automaton.maybe(field))
-        return automaton.chain(*parts)
+    def fields(self, schema: Mapping[str, Json], *, least: int = 0) -> Fragment:
+        """The properties of an object in order of their names, those that are not required only where wanted.
 
-    def _forms(self, schema: Mapping[str, Json], key: str = "") -> list[Fragment]:
-        """The ways to write a value behind `key`, whose last mark may be one piece with the key."""
+        At least one of them with `least` 1.
+        """
+        names, required = sorted(schema.get("properties", {})), set(schema.get("required", []))
+        if not least or required & set(names):
+            return self._chain(schema, names, required)
+        parts = (self._chain(schema, names[place:], {name}) for place, name in enumerate(names))
+        return self._automaton.either(parts)
+
+    def _chain(self, schema: Mapping[str, Json], names: Sequence[str], required: Container[str]) -> Fragment:
+        parts = []
+        for name in names:
+            field = self._automaton.either(self._forms(schema["properties"][name], f" {quote(name, safe='')}="))
+            parts.append(field if name in required else self._automaton.maybe(field))
+        return self._automaton.chain(*parts)
+
+    def _forms(self, schema: Mapping[str, Json], key: str = "", *, listed: bool = False) -> list[Fragment]:
+        """The ways to write a value behind `key`, whose last mark may be one piece with the key, or in a list."""
         automaton, literal = self._automaton, self._automaton.literal
         if "enum" in schema:
             spelt = [literal(key + dump(value)) for value in schema["enum"]]
-            symbols = sorted({TEXT if isinstance(value, str) else NUMBER for value in schema["enum"]})
+            symbols = sorted({symbol for value in schema["enum"] for symbol in _referring(value)})
             return [*spelt, *(automaton.chain(literal(key), automaton.symbol(symbol)) for symbol in symbols)]
         kinds = schema.get("type", _ANY)
         return [
-            form for kind in ([kinds] if isinstance(kinds, str) else kinds) for form in self._typed(kind, schema, key)
+            form
+            for kind in ([kinds] if isinstance(kinds, str) else kinds)
+            for form in (self._items(schema) if listed and kind == "object" else self._typed(kind, schema, key))
         ]
+
+    def _items(self, schema: Mapping[str, Json]) -> list[Fragment]:
+        """The ways to write a record in a list: without its marks unless it is empty."""
+        empty = [] if schema.get("required") else [self._automaton.literal(RECORD + END_RECORD)]
+        return [self.fields(schema, least=1), *empty] if schema.get("properties") else empty
 
     def _typed(self, kind: str, schema: Mapping[str, Json], key: str) -> list[Fragment]:
         automaton, literal = self._automaton, self._automaton.literal
@@ -294,15 +326,31 @@ class _Values:
                 spelt = automaton.chain(literal(key + '"'), automaton.repeated(PLAIN, least=0, most=_LONGEST_TEXT))
                 return [spelt, automaton.chain(literal(key), automaton.symbol(TEXT))]
             case "integer" | "number":
-                spelt = automaton.repeated(DIGIT, least=1, most=_LONGEST_NUMBER)
-                return [automaton.chain(literal(key), automaton.either([spelt, automaton.symbol(NUMBER)]))]
+                number = automaton.either([self._number(whole=kind == "integer"), automaton.symbol(NUMBER)])
+                return [automaton.chain(literal(key), number)]
             case "boolean":
                 return [literal(key + "true"), literal(key + "false")]
             case "array":
-                items = schema.get("items", {})
-                record = items.get("type") == "object" and items.get("properties")
-                item = self.fields(items) if record else automaton.either(self._forms(items))
+                item = automaton.either(self._forms(schema.get("items", {}), listed=True))
                 return [automaton.chain(literal(key), automaton.listed(item))]
             case "object":
                 return [automaton.chain(literal(key + RECORD), self.fields(schema), literal(END_RECORD))]
         return [literal(key + "null")]
+
+    def _number(self, *, whole: bool) -> Fragment:
+        """A number as JSON has it, without an exponent."""
+        automaton, digits = self._automaton, self._automaton.repeated
+        rest = digits(DIGIT, least=0, most=_LONGEST_NUMBER - 1)
+        start = automaton.either([automaton.literal("0"), automaton.chain(automaton.symbol(LEADING), rest)])
+        signed = automaton.chain(automaton.maybe(automaton.literal("-")), start)
+        if whole:
+            return signed
+        fraction = automaton.chain(automaton.literal("."), digits(DIGIT, least=1, most=_LONGEST_NUMBER))
+        return automaton.chain(signed, automaton.maybe(fraction))
+
+
+def _referring(value: Json) -> tuple[int, ...]:
+    """The class of references that may stand for a value."""
+    if isinstance(value, str):
+        return (TEXT,)
+    return (NUMBER,) if isinstance(value, (int, float)) and not isinstance(value, bool) else ()

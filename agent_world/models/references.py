@@ -25,11 +25,11 @@ MARKS = TEXTS + NUMBERS
 _WORDS = re.compile(r"[a-z][a-z _-]{0,30}|")
 """What may be a state or a category: these decide what is done, so they are read as words when they are known ones."""
 
-_COMPARED = re.compile(r"[-+]?\d[\d.,:/-]*(?:[T ]\d\d:\d\d\S*)?")
+_COMPARED = re.compile(r"[-+]?\d[\d.,:/-]*(?:[T ]\d\d:\d\d[\d.:Z+-]*)?", re.ASCII)
 
 _QUOTED = r"\"(?P<straight>[^\"]+)\"|\u201c(?P<curly>[^\u201d]+)\u201d"
-_NUMBER = r"(?P<number>(?<![^\s(])-?\d+(?:\.\d+)?(?=[.,;:?!)]*(?:\s|$)))"
-_CODE = r"(?P<code>(?<![^\s(])(?=[^\s\"]*[A-Z\d])(?=[^\s\"]*(?:\d|[A-Z][A-Z]|\w[/_.]\w))[^\s\"]*[^\s\".,;:?!)'])"
+_NUMBER = r"(?P<number>(?<![^\s(])-?\d{1,15}(?:\.\d{1,15})?(?=[.,;:?!)]*(?:\s|$)))"
+_CODE = r"(?P<code>(?<![^\s(])(?!\()(?=[^\s\"]*[A-Z\d])(?=[^\s\"]*(?:\d|[A-Z][A-Z]|\w[/_.]\w))[^\s\"]*[^\s\".,;:?!)'])"
 _NAME = r"(?P<name>(?<=[a-z,;:] )[A-Z][\w'&-]*\w(?: (?:(?:of|the|and|de|la|von|van|&) )?[A-Z][\w'&-]*\w)*)"
 _MENTION = re.compile("|".join((_QUOTED, _NUMBER, _CODE, _NAME)))
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from agent_world.environments.model import Json, PublicTool
@@ -161,7 +161,7 @@ class _TinyScript:
 
     def __init__(self, renderer: TinyRenderer, turn: Turn, references: References) -> None:
         self._renderer, self._references = renderer, references
-        self._automata = (renderer.calls(turn.tools), renderer.answers(turn.answer_schema))
+        self._tools, self._answer_schema = turn.tools, turn.answer_schema
         self._id = renderer.id
         tag = renderer.tokenizer.token_to_id(tag_token(turn.environment))
         head = [self._id["<u>"], *([tag] if tag is not None else self._encode(turn.environment + ":"))]
@@ -176,12 +176,12 @@ class _TinyScript:
         """``<c>tool key="value<o>``, ``<r>"text<o>`` or ``<a> field="value<e>``."""
         short = self._references.write
         if step.kind == "tool":
-            arguments = dump_record(_ordered(step.arguments), short)
+            arguments = dump_record(_by_name(step.arguments), short)
             return self._framed("<c>", quote(step.tool or "", safe="") + arguments, "<o>")
         if step.kind == "reply":
             return self._framed("<r>", dump(step.text or ""), "<o>")
         if step.kind == "answer":
-            answer = _ordered(step.answer)
+            answer = _by_name(step.answer)
             text = dump_record(answer, short) if isinstance(answer, dict) else NEXT + dump(answer, short)
             return self._framed("<a>", text, "<e>")
         return self._encode(step.text or "")
@@ -210,6 +210,11 @@ class _TinyScript:
         """A call of one of the tools, a reply, or the answer that is asked for."""
         return Guide(self._automata, self._references)
 
+    @cached_property
+    def _automata(self) -> tuple[Automaton, Automaton]:
+        """Made when they are first asked for: what is only read in training needs none."""
+        return self._renderer.calls(self._tools), self._renderer.answers(self._answer_schema)
+
     def observation(self, step: Step, observation: Observation) -> list[int]:
         """The result as a record; ``!code message`` for a call that gave none; what the user says is spelt."""
         value = observation.value
@@ -236,10 +241,18 @@ class _TinyScript:
 
 def _ordered(value: Json) -> Json:
     """`value` with the keys of its records in order, scalars first: a trajectory of the lake does not keep another."""
-    if isinstance(value, dict):
-        names = sorted(value, key=lambda name: (isinstance(value[name], (dict, list)), name))
-        return {name: _ordered(value[name]) for name in names}
-    return [_ordered(item) for item in value] if isinstance(value, list) else value
+    return _sorted(value, lambda item: (isinstance(item[1], (Mapping, list, tuple)), item[0]))
+
+
+def _by_name(value: Json) -> Json:
+    """`value` with the keys of its records by name, as the grammar wants them."""
+    return _sorted(value, lambda item: item[0])
+
+
+def _sorted(value: Json, key: Callable[[tuple[str, Json]], Any]) -> Json:
+    if isinstance(value, Mapping):
+        return {name: _sorted(item, key) for name, item in sorted(value.items(), key=key)}
+    return [_sorted(item, key) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def tag_token(environment: str) -> str:
@@ -307,10 +320,10 @@ class _ChatScript:
     def step(self, step: Step) -> list[int]:
         """What the assistant writes after its header, its end included."""
         if step.kind == "tool":
-            call = {"type": "function", "function": {"name": step.tool, "arguments": dict(step.arguments)}}
+            call = {"type": "function", "function": {"name": step.tool, "arguments": _by_name(step.arguments)}}
             message: dict[str, Json] = {"role": "assistant", "content": "", "tool_calls": [call]}
         elif step.kind == "answer":
-            message = {"role": "assistant", "content": json.dumps(step.answer, ensure_ascii=False)}
+            message = {"role": "assistant", "content": json.dumps(_by_name(step.answer), ensure_ascii=False)}
         else:
             message = {"role": "assistant", "content": step.text or ""}
         asked = [{"role": "user", "content": "?"}]
@@ -343,7 +356,7 @@ class _ChatScript:
             content = json.dumps(_ordered(observation.value), ensure_ascii=False)
             message = {"role": "tool", "name": step.tool, "content": self._cut(content)}
         else:
-            value = observation.value
+            value = _ordered(observation.value)
             message = {"role": "user", "content": value if isinstance(value, str) else json.dumps(value)}
         before = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
         head, whole = self._render(before), self._render([*before, message], open_next=True)

@@ -7,7 +7,9 @@ like any attempt, so that a demonstration is always a recorded episode that pass
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Environment, Json
@@ -37,7 +39,9 @@ def demonstrate(
         spec = EpisodeSpec(
             task=task, environment=environment, sample=attempt.sample, seed=attempt.seed, task_version=attempt.task
         )
-        (again,) = roll_out([spec], _Played(attempt, [step for step, _ in kept]), sandbox=sandbox)
+        # Ids that a policy wrote belong to the context it wrote them in, which is another one without the detours.
+        steps = [replace(step, tokens=None) for step, _ in kept]
+        (again,) = roll_out([spec], _Played(attempt, steps), sandbox=sandbox)
         if again.outcome.status == "pass" and again.final_digest == attempt.final_digest:
             return again
     return None
@@ -70,8 +74,12 @@ def _needed(steps: Sequence[Recorded], instruction: str, writing: set[str]) -> l
 
 
 def _telling(steps: Sequence[Recorded], writing: set[str]) -> Iterator[Recorded]:
-    """Without calls that were wrong, that found nothing, or that were made before and nothing written since."""
+    """Without calls that were wrong, that found nothing, or that were made before and nothing written since.
+
+    Finding nothing tells something where the answer says zero.
+    """
     asked: set[str] = set()
+    none_found = any(leaf == 0 and not isinstance(leaf, bool) for leaf in _leaves(steps[-1][0].answer))
     for step, observation in steps:
         if observation is None or step.kind != "tool":
             yield step, observation
@@ -81,7 +89,8 @@ def _telling(steps: Sequence[Recorded], writing: set[str]) -> Iterator[Recorded]
             yield step, observation
             continue
         call = canonical_json([step.tool, step.arguments])
-        if not _in_vain(observation) and call not in asked:
+        vain = _in_vain(observation) and not (none_found and observation.status == "ok")
+        if not vain and call not in asked:
             yield step, observation
         asked.add(call)
 
@@ -101,16 +110,22 @@ def _unread(steps: Sequence[Recorded], instruction: str) -> set[str]:
     unread: set[str] = set()
     for step, observation in steps:
         said = _leaves(step.answer if step.kind == "answer" else step.arguments)
-        unread |= {str(leaf) for leaf in said if str(leaf) not in known and str(leaf) not in instruction}
+        unread |= {str(leaf) for leaf in said if str(leaf) not in known and not _stands_in(instruction, leaf)}
         if observation is not None and observation.status == "ok":
             known |= {str(leaf) for leaf in _leaves(observation.value)}
     return unread
 
 
 def _read_in(leaf: Json, instruction: str, steps: Iterable[Recorded]) -> bool:
-    return str(leaf) in instruction or any(
+    return _stands_in(instruction, leaf) or any(
         leaf in _leaves(observation.value) for _, observation in steps if observation is not None
     )
+
+
+def _stands_in(text: str, leaf: Json) -> bool:
+    """Whether `text` holds a value as a whole: the id ``B1`` is not said by ``AB12``."""
+    said = str(leaf)
+    return said in text and re.search(rf"(?<!\w){re.escape(said)}(?!\w)", text) is not None
 
 
 def _traceable(leaf: Json) -> bool:
