@@ -33,7 +33,7 @@ def databases(
     world, settings = lake.open(), run.settings
     jobs = []
     for key in context.partition_keys:
-        snapshot = snapshot_of(world, key, mined=True)
+        snapshot = snapshot_of(world, key, through=0)
         derivation = derive(settings, ["complexification_rounds"], [snapshot.version])
         jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
     work = partial(enrich, rounds=settings.complexification_rounds)
@@ -48,12 +48,15 @@ def databases(
     return report(world, counts, [row["version_id"] for row in rows], prove_all(world, "databases"))
 
 
-def snapshot_of(world: World, key: str, *, mined: bool = False) -> Snapshot:
-    """The richest database of an environment before workflow tables, or what was `mined` for it, with its theme."""
+def snapshot_of(world: World, key: str, *, through: int) -> Snapshot:
+    """The database of an environment before workflow tables, as rich as round `through` left it, with its theme.
+
+    What later rounds of the arena add is never seen by an earlier stage, so that a resumed run finds its work done.
+    """
     row = [
         row
         for row in world.read("databases", where={"database_id": key, "state": ["created", "superseded"]})
-        if not any(table["workflow"] for table in row["tables"]) and not (mined and row["round"])
+        if not any(table["workflow"] for table in row["tables"]) and row["round"] <= through
     ][-1]
     version = VersionId(row["version_id"])
     theme = VersionId(row["theme"])

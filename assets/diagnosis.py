@@ -59,11 +59,13 @@ def diagnosis_of(world: World, round: int) -> tuple[VersionId, Diagnosis]:
 
 
 def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> Diagnosis:
-    attempts = []
+    attempts, environments = [], {}
     for name in names:
         trajectory = world.trajectory(VersionId(name))
         bound = world.task(trajectory.task)
-        attempts.append(Attempt(trajectory=trajectory, task=bound.task, environment=bound.environment.environment_id))
+        key = bound.environment.environment_id
+        environments[key] = bound.environment
+        attempts.append(Attempt(trajectory=trajectory, task=bound.task, environment=key))
     shapes: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for task in task_set(world, "training")["tasks"]:
         bound = world.task(task)
@@ -72,7 +74,7 @@ def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> 
         attempts,
         round=round,
         policy_version=policy,
-        environments={a.environment: world.environment(a.environment) for a in attempts},
+        environments=environments,
         categories=categories(world),
         training_shapes={key: len(own) for key, own in shapes.items()},
     )

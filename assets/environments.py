@@ -10,6 +10,7 @@ from agent_world.world import World, save_environment
 from assets.checks import check_specs, prove_all
 from assets.partitions import BY_100, environments
 from assets.resources import LakeResource, RunResource
+from assets.settings import Settings
 from assets.stage import commit, derive, report
 
 
@@ -29,16 +30,7 @@ def accepted_environments(
     world, settings = lake.open(), run.settings
     made = []
     for key in context.partition_keys:
-        gate = world.read("gate_verdicts", where={"gate": "environment", "environment": key})[-1]
-        if not gate["accepted"]:
-            continue
-        parts = parts_of(world, VersionId(gate["subject"]))
-        derivation = derive(settings, [], [gate["subject"], *(row["version_id"] for row in parts)])
-
-        def fill(batch: Batch, gate=gate, parts=parts) -> None:
-            _save(world, batch, VersionId(gate["subject"]), parts)
-
-        made += commit(world, "environments", key, derivation, context.run_id, fill).versions
+        made += accept(context, world, settings, key, round=0)
     rows = world.read("environments", where={"state": "created"})
     for row in rows:
         if row["environment_id"] in context.partition_keys:
@@ -50,13 +42,37 @@ def accepted_environments(
     return report(world, counts, made, prove_all(world, "environments"))
 
 
+def accept(
+    context: dg.AssetExecutionContext, world: World, settings: Settings, key: str, *, round: int
+) -> tuple[VersionId, ...]:
+    """The environment that was built in `round` of the arena (0 is before the first), when its gate accepted it."""
+    gate = world.read("gate_verdicts", where={"gate": "environment", "environment": key, "round": round})[-1]
+    if not gate["accepted"]:
+        return ()
+    database = VersionId(gate["subject"])
+    parts = parts_of(world, database)
+    derivation = derive(settings, [], [database, *(row["version_id"] for row in parts)])
+
+    def fill(batch: Batch) -> None:
+        _save(world, batch, database, parts, round)
+
+    return commit(world, "environments", key, derivation, context.run_id, fill).versions
+
+
+def built(world: World, *, through: int) -> dict[str, dict]:
+    """Environment key to the row of its version as it was after round `through` of the arena."""
+    rows = world.read("environments", where={"state": ["created", "superseded"]})
+    rows.sort(key=lambda row: row["state"] == "created")  # what was made again is current, though it came first
+    return {row["environment_id"]: row for row in rows if (row["round"] or 0) <= through}
+
+
 def parts_of(world: World, database: VersionId) -> list[dict]:
     """The accepted tools that were made for exactly this database version."""
     children = {row["child"] for row in world.read("edges", where={"parent": database, "role": "database"})}
     return [row for row in world.read("tools", where={"accepted": True}) if row["version_id"] in children]
 
 
-def _save(world: World, batch: Batch, database: VersionId, tools: list[dict]) -> None:
+def _save(world: World, batch: Batch, database: VersionId, tools: list[dict], round: int) -> None:
     row = world.payload(database)
     theme = VersionId(row["theme"])
     seed = decode(Theme, world.payload(theme))
@@ -79,5 +95,6 @@ def _save(world: World, batch: Batch, database: VersionId, tools: list[dict]) ->
             "tools": len(tools),
             "tests": sum(test["child"] in passed for test in tests),
             "writing_tools": sum(tool["writes"] for tool in tools),
+            "round": round,
         },
     )

@@ -8,6 +8,8 @@ from agent_world.identity import VersionId
 from agent_world.tasks.model import Task
 from assets.checks import check_specs, prove_all
 from assets.diagnosis import diagnosis_of
+from assets.enlargement import enlarge
+from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, targeted
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import report
@@ -26,13 +28,18 @@ def set_name(round: int) -> str:
 def targeted_tasks(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
 ) -> dg.MaterializeResult:
-    """Tasks that practise the diagnosed ability of each weak environment, through the same gates as all others."""
+    """Tasks that practise the diagnosed ability of each weak environment, through the same gates as all others.
+
+    Where the guideline says that the database lacks variety, it is enriched first and the environment built again.
+    """
     world, settings = lake.open(), run.settings
-    made, served = [], {}
+    made, served, enriched = [], {}, {}
     for round in sorted({round_number(key) for key in context.partition_keys}):
         _, found = diagnosis_of(world, round)
         guidelines = {guideline.environment: guideline for guideline in found.guidelines}
         names = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
+        poor = [name for name in names if name in guidelines and guidelines[name].enrich]
+        enriched[f"r{round:02d}"] = enlarge(context, world, engine.engine, settings, poor, round=round)
         orders = [
             order_for(
                 world, settings, name, count=settings.targeted, purpose="targeted", round=round,
@@ -45,7 +52,7 @@ def targeted_tasks(
         tasks = save_set(context, world, settings, set_name(round), purpose="targeted", round=round)
         made.append(tasks)
         for name in names:
-            environment = world.environment(name)
+            environment = world.environment(built(world, through=round)[name]["version_id"])
             patterns = {tool.name: tool.pattern for tool in environment.tools}
             own = [decode(Task, world.payload(VersionId(task))) for task in world.payload(tasks)["tasks"]]
             own = [task for task in own if task.environments == (environment.version,)]
@@ -55,4 +62,5 @@ def targeted_tasks(
                 {"tasks": len(own), "exercise_the_ability": right, "guideline": guidelines[name].text},
                 partition_key=f"r{round:02d}|{name}",
             )
-    return report(world, {"share_that_exercises": served}, made, prove_all(world, "task_sets"))
+    counts = {"share_that_exercises": served, "enriched": enriched}
+    return report(world, counts, made, prove_all(world, "task_sets"))

@@ -8,6 +8,7 @@ import dagster as dg
 from agent_world.arena.model import Guideline
 from agent_world.codec import decode, encode
 from agent_world.engine import Engine
+from agent_world.environments.model import Environment
 from agent_world.identity import VersionId, seed_of
 from agent_world.lake.batch import Batch
 from agent_world.tasks.graph import tool_graph
@@ -15,6 +16,7 @@ from agent_world.tasks.model import Purpose, Task
 from agent_world.tasks.production import Judged, Order, make
 from agent_world.world import World, save_task, save_trajectory
 from assets.checks import check_specs, prove_all
+from assets.environments import built
 from assets.partitions import BY_100, environments
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
@@ -29,19 +31,7 @@ def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunR
     """The complete weighted digraph over each environment's tools, every edge with its evidence."""
     world, settings = lake.open(), run.settings
     for key in accepted_keys(world, context.partition_keys):
-        environment = world.environment(key)
-
-        def fill(batch: Batch, environment=environment) -> None:
-            for edge in tool_graph(environment).edges:
-                batch.record(
-                    "tool_graph_edges",
-                    {
-                        "environment": environment.version, "from_tool": edge.source, "to_tool": edge.target,
-                        "weight": edge.weight, "evidence": [encode(item) for item in edge.evidence],
-                    },
-                )  # fmt: skip
-
-        commit(world, "tool_graphs", key, derive(settings, [], [environment.version]), context.run_id, fill)
+        save_graph(context, world, settings, world.environment(built(world, through=0)[key]["version_id"]))
     edges = world.read("tool_graph_edges", columns=["weight"])
     weights = {
         name: sum(e["weight"] == w for e in edges) for name, w in (("strong", 3), ("weak", 2), ("independent", 1))
@@ -88,6 +78,23 @@ def task_sets(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
     return report(world, sizes, made, prove_all(world, "task_sets"))
 
 
+def save_graph(context: dg.AssetExecutionContext, world: World, settings: Settings, environment: Environment) -> None:
+    """The tool graph of one environment version, a row an edge."""
+
+    def fill(batch: Batch) -> None:
+        for edge in tool_graph(environment).edges:
+            batch.record(
+                "tool_graph_edges",
+                {
+                    "environment": environment.version, "from_tool": edge.source, "to_tool": edge.target,
+                    "weight": edge.weight, "evidence": [encode(item) for item in edge.evidence],
+                },
+            )  # fmt: skip
+
+    derivation = derive(settings, [], [environment.version])
+    commit(world, "tool_graphs", environment.environment_id, derivation, context.run_id, fill)
+
+
 def accepted_keys(world: World, keys: Sequence[str]) -> list[str]:
     """Those of `keys` that name an accepted environment, in order."""
     known = {row["environment_id"] for row in world.read("environments", where={"state": "created"})}
@@ -98,14 +105,15 @@ def order_for(
     world: World, settings: Settings, key: str, *, count: int, purpose: Purpose, round: int = 0,
     guideline: Guideline | None = None,
 ) -> Order:  # fmt: skip
-    """An order for one environment; none of its tasks may repeat one that was made for an earlier purpose."""
-    environment = world.environment(key)
+    """An order for one environment; none of its tasks may repeat one that was made for an earlier purpose.
+
+    It is the environment as it was then: only targeted tasks see what their own round enriched.
+    """
+    environment = world.environment(built(world, through=round - (purpose == "arena"))[key]["version_id"])
     others = [
         decode(Task, world.payload(VersionId(row["version_id"])))
         for row in world.read("tasks")
-        if row["tier"]
-        and environment.version in row["environments"]
-        and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
+        if row["tier"] and row["partition"] == key and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
     ]
     return Order(
         environment=environment,

@@ -9,6 +9,7 @@ from agent_world.discovery.taxonomy import build_taxonomy
 from agent_world.discovery.topics import topic_of
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
+from assets.environments import built
 from assets.resources import LakeResource, RunResource
 from assets.stage import commit, derive, report
 
@@ -18,7 +19,7 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
     """Two levels over all themes, merged by three annotator passes; every environment gets its category."""
     world, settings = lake.open(), run.settings
     themes = [VersionId(row["version_id"]) for row in world.read("themes", where={"state": "created"})]
-    environments = {row["theme"]: row for row in world.read("environments", where={"state": "created"})}
+    environments = {row["theme"]: row for row in built(world, through=0).values()}
     derivation = derive(settings, [], [*themes, *(row["version_id"] for row in environments.values())])
 
     def fill(batch: Batch) -> None:

@@ -33,9 +33,9 @@ def tools(
     world, settings = lake.open(), run.settings
     jobs = []
     for key in context.partition_keys:
-        snapshot = snapshot_of(world, key)
+        snapshot = snapshot_of(world, key, through=settings.complexification_rounds)
         jobs.append(Job(partition=key, item=snapshot, derivation=derive(settings, [], [snapshot.version])))
-    failed = map_jobs(context, world, engine.engine, "tools", jobs, partial(make_tools, seed=settings.seed), _save)
+    failed = map_jobs(context, world, engine.engine, "tools", jobs, partial(make_tools, seed=settings.seed), save_tools)
     rows = [row for row in world.read("tools") if row["partition"] in context.partition_keys]
     for key in context.partition_keys:
         own = [row for row in rows if row["partition"] == key]
@@ -49,27 +49,28 @@ def tools(
     return report(world, counts, made, prove_all(world, "tools", "tool_tests"))
 
 
-def _save(snapshot: Snapshot, toolbox: Toolbox, batch: Batch) -> None:
+def save_tools(snapshot: Snapshot, toolbox: Toolbox, batch: Batch, *, round: int = 0) -> None:
+    """The database with its workflow tables, every tool with its tests, and what the gates said."""
     made = toolbox.proposal
     key = made.database.database_id
     roles = [(snapshot.version, "previous"), (snapshot.seed.version, "theme")]
     database = save_database(batch, made.database, made.files, roles)
     for found in toolbox.verdicts:
-        _save_tool(batch, key, database, found)
+        _save_tool(batch, key, database, found, round)
     whole = toolbox.environment
     verdict(
         batch, "environment", "environment", database, environment=key, accepted=whole.accepted,
-        reason=", ".join(whole.reasons) or None, evidence={"tools": whole.tools, "tests": whole.tests},
+        reason=", ".join(whole.reasons) or None, evidence={"tools": whole.tools, "tests": whole.tests}, round=round,
     )  # fmt: skip
 
 
-def _save_tool(batch: Batch, key: str, database: VersionId, found: ToolVerdict) -> None:
+def _save_tool(batch: Batch, key: str, database: VersionId, found: ToolVerdict, round: int) -> None:
     tool = batch.create("tool", found.tool.tool_id, encode(found.tool), parents=[(database, "database")])
     batch.observe(tool, {"accepted": found.accepted, "accuracy": found.accuracy, "tests": len(found.results)})
     failed = [{"test": r.test.name, "reason": r.reason, "seen": r.seen, "expect": r.test.expect} for r in found.failed]
     verdict(
         batch, "tool", "tool", tool, environment=key, accepted=found.accepted, reason=", ".join(found.reasons) or None,
-        evidence={"accuracy": found.accuracy, "detail": found.detail, "failed": failed},
+        evidence={"accuracy": found.accuracy, "detail": found.detail, "failed": failed}, round=round,
     )  # fmt: skip
     for number, result in enumerate(found.results, 1):
         name = f"{found.tool.tool_id}/{number:02d}"

@@ -20,6 +20,7 @@ TABLE = TableSpec(
         text("runtime", "how tools are loaded"),
         text("state_format", "how state is laid"),
         text("category", "first-level category", observed=True),
+        integer("round", "the arena round that it was enriched for; 0 for what was built first", observed=True),
         integer("tables", "tables", observed=True),
         integer("tools", "tools", observed=True),
         integer("tests", "passed tests of its tools", observed=True),

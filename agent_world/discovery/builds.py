@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,6 +52,13 @@ class Toolbox:
     environment: EnvironmentVerdict
 
 
+class Enlarged(NamedTuple):
+    """A database that was enriched after its environment was built, and the tools over it, all of them made again."""
+
+    enriched: Enriched
+    toolbox: Toolbox
+
+
 @cache
 def corpus() -> Corpus:
     """The corpus of the installed data packages; built once a machine, opened once a process."""
@@ -86,6 +93,20 @@ def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched]:
             break
         made.append(Enriched(*richer))
     return made
+
+
+def enrich_more(snapshot: Snapshot, *, number: int, seed: int) -> Enlarged | None:
+    """One more complexification round after all others, with the tools over it; None when it adds nothing new."""
+    from agent_world.discovery.complexify import complexify
+
+    richer = complexify(snapshot.database, snapshot.files, snapshot.seed.theme, corpus(), number)
+    if richer is None:
+        return None
+    enriched = Enriched(*richer)
+    return Enlarged(
+        enriched=enriched,
+        toolbox=make_tools(replace(snapshot, database=enriched.database, files=enriched.files), seed=seed),
+    )
 
 
 def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
