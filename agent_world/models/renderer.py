@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
 from agent_world.environments.model import Json, PublicTool
-from agent_world.identity import canonical_json
 from agent_world.models.compact import NEXT, NotationError, dump, dump_record, load, load_record, opening, spelt
 from agent_world.models.grammar import Automaton, Guide, Vocabulary, answer_automaton, tools_automaton
 from agent_world.models.references import References
@@ -134,14 +133,14 @@ class TinyRenderer:
 
     def calls(self, tools: Sequence[PublicTool]) -> Automaton:
         """The automaton of all calls of `tools`."""
-        key = canonical_json([[tool.name, tool.input_schema] for tool in tools])
+        key = json.dumps([[tool.name, tool.input_schema] for tool in tools])
         if key not in self._automata:
             self._automata[key] = tools_automaton(self._vocabulary, tools)
         return self._automata[key]
 
     def answers(self, schema: Mapping[str, Json]) -> Automaton:
         """The automaton of all answers of `schema`."""
-        key = canonical_json(schema)
+        key = json.dumps(schema)
         if key not in self._automata:
             self._automata[key] = answer_automaton(self._vocabulary, schema)
         return self._automata[key]
