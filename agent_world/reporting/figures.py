@@ -33,11 +33,11 @@ def rounds_table(world: World) -> Rows:
         rows.append(
             {
                 "point": point,
-                "greedy": _shown(pass_rate([row for row in own if row["mode"] == "greedy"])),
-                "sampled": _shown(pass_rate(sampled)),
-                "graph tasks": _shown(pass_rate([row for row in sampled if row["kind"] == "graph"])),
-                "program tasks": _shown(pass_rate([row for row in sampled if row["kind"] == "program"])),
-                "weak environments": _shown(pass_rate([row for row in sampled if row["environment"] in weak])),
+                "greedy": shown(pass_rate([row for row in own if row["mode"] == "greedy"])),
+                "sampled": shown(pass_rate(sampled)),
+                "graph tasks": shown(pass_rate([row for row in sampled if row["kind"] == "graph"])),
+                "program tasks": shown(pass_rate([row for row in sampled if row["kind"] == "program"])),
+                "weak environments": shown(pass_rate([row for row in sampled if row["environment"] in weak])),
                 "tasks": len({row["task"] for row in own}),
             }
         )
@@ -59,7 +59,7 @@ def differences_table(world: World) -> Rows:
             if found:
                 rows.append(
                     {
-                        "from": before, "to": after, "environments": name, "difference": _shown(found),
+                        "from": before, "to": after, "environments": name, "difference": shown(found),
                         "tasks": found.tasks, "beyond its interval": found.excludes_zero,
                     }
                 )  # fmt: skip
@@ -119,22 +119,40 @@ def flawed_tools_table(world: World) -> Rows:
 
 
 def solver_table(world: World) -> Rows:
-    """How many candidates reached the solver, and how many of its five runs were consistent and right."""
-    rows = [row for row in world.read("tasks") if row["solver_passes"] is not None]
+    """How many candidates reached the solver, in how many of its five runs it was consistent and right, and its no.
+
+    Practice tasks are left out: of them only those that it can do are kept, in one run.
+    """
+    rows = [row for row in world.read("tasks") if row["solver_passes"] is not None and row["purpose"] != "practice"]
     counts = Counter((row["kind"], row["solver_passes"]) for row in rows)
-    return [
-        {"kind": kind, **{f"{passes} of 5": counts[kind, passes] for passes in range(6)}}
-        for kind in sorted({row["kind"] for row in rows})
-    ]
+    found = []
+    for kind in sorted({row["kind"] for row in rows}):
+        own = [row for row in rows if row["kind"] == kind]
+        found.append(
+            {
+                "kind": kind,
+                "candidates": len(own),
+                "rejected share": sum(row["tier"] == "hard" for row in own) / len(own),
+                **{f"{passes} of 5": counts[kind, passes] for passes in range(6)},
+            }
+        )
+    return found
 
 
 def hard_examples(world: World, count: int = 5) -> Rows:
-    """Tasks that passed every gate but the solver's."""
+    """Tasks that passed every gate but the solver's, with what its runs got wrong."""
     rows = world.read("tasks", where={"tier": "hard"})
-    return [
-        {"environment": row["partition"], "instruction": row["instruction"]}
-        for row in rows[:: max(1, len(rows) // count)][:count]
-    ]
+    said = {row["subject"]: row for row in world.read("gate_verdicts", where={"gate": "solver", "accepted": False})}
+    examples = []
+    for row in rows[:: max(1, len(rows) // count)][:count]:
+        evidence = said[row["version_id"]]["evidence"] if row["version_id"] in said else {}
+        examples.append(
+            {
+                "environment": row["partition"], "kind": row["kind"], "calls": row["knobs"]["calls"],
+                "instruction": row["instruction"], "failed": evidence.get("failed", []),
+            }
+        )  # fmt: skip
+    return examples
 
 
 def calls_by_kind(world: World) -> dict[str, dict[int, int]]:
@@ -199,5 +217,6 @@ def curves(world: World, metrics: Sequence[str]) -> dict[str, dict[str, list[tup
     return {metric: stages for metric, stages in found.items() if stages}
 
 
-def _shown(interval: Interval | None) -> str | None:
+def shown(interval: Interval | None) -> str | None:
+    """An estimate with its interval, for a table."""
     return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]" if interval else None

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from agent_world.arena.evaluation import pass_rate
-from agent_world.reporting import figures, plots
+from agent_world.reporting import figures, plots, rounds
 from agent_world.reporting.ladder import failures, ladder
 from agent_world.reporting.page import Page
 
@@ -43,9 +43,11 @@ def _policies(page: Page, world: World) -> None:
                 (point, pass_rate([r for r in evaluations if r["point"] == point and r["mode"] == mode]))
                 for point in figures.points(world)
             ]
-            series[mode] = [(point, rate.estimate, rate.low, rate.high) for point, rate in rates if rate]
+            if any(rate for _, rate in rates):
+                series[mode] = [(point, rate.estimate, rate.low, rate.high) for point, rate in rates if rate]
         page.figure(plots.pass_rates(series), "Pass rate on the held-out set at each checkpoint")
     page.table(figures.differences_table(world), "Paired differences of the sampled pass rate, task by task")
+    page.table(rounds.gains_table(world), "What each part of a round's training added to the sampled pass rate")
     curves = {metric: stages for metric, stages in figures.curves(world, _CURVES).items()}
     grpo = {m: {s: p for s, p in stages.items() if "demonstrations" not in s} for m, stages in curves.items()}
     if any(grpo.values()):
@@ -57,6 +59,7 @@ def _arena(page: Page, world: World) -> None:
     for row in world.read("diagnoses"):
         page.prose(f"Round {row['round']}: {row['summary']}")
     page.table(figures.weak_table(world), "The ranked weak set of each round, and what its targeted tasks practise")
+    page.table(rounds.rounds_by_set_table(world), "Sampled pass rates of each round on its weak environments apart")
     page.prose(
         "How right the diagnosis is: policies that play gold but for one planted fault, in a third of their "
         "environments and there in three episodes of four, are diagnosed by the same code as a round's."
@@ -96,7 +99,7 @@ def _tasks(page: Page, world: World) -> None:
     calls = figures.calls_by_kind(world)
     if any(calls.values()):
         page.figure(plots.histogram(calls, "gold calls"), "Accepted tasks by the calls they need")
-    page.table(figures.solver_table(world), "Solver runs that were consistent and right")
+    page.table(figures.solver_table(world), "What reached the solver, and in how many of five runs it was right")
     page.table(figures.hard_examples(world), "Tasks of tier hard: sound, but the solver cannot do them")
 
 

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from agent_world import world
+from agent_world.reporting.report import write_report
+from agent_world.reporting.rounds import gains_table, rounds_by_set_table
+
+WEAK, SOUND = "weak-env", "sound-env"
+PASSES = {
+    "pi0": {WEAK: 0, SOUND: 8},
+    "pi1-demonstrations": {WEAK: 6, SOUND: 8},
+    "pi1": {WEAK: 8, SOUND: 8},
+    "control1": {WEAK: 2, SOUND: 8},
+}
+"""How many of eight samples of each task pass at each point."""
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    opened = world.open(tmp_path_factory.mktemp("rounds") / "lake", create=True)
+    with opened.begin("toy", derivation="d0") as batch:
+        for point, passes in PASSES.items():
+            for environment, passed in passes.items():
+                for task in range(5):
+                    for sample in range(8):
+                        batch.record("evaluations", row(point, environment, task, sample, sample < passed))
+        batch.create("diagnosis", "diagnosis-r01", DIAGNOSIS)
+    return opened
+
+
+def row(point, environment, task, sample, passed):
+    return {
+        "point": point, "task_set": "held_out@0", "task": f"{environment}/{task}@0", "environment": environment,
+        "kind": "graph", "policy_version": f"{point}@0", "mode": "sampled", "sample": sample,
+        "status": "pass" if passed else "fail", "steps": 3, "failure": None, "round": 0 if point == "pi0" else 1,
+    }  # fmt: skip
+
+
+DIAGNOSIS = {
+    "round": 1,
+    "policy_version": "pi0@0",
+    "weak": [
+        {
+            "environment": WEAK, "category": "c", "pass_rate": 0.0, "low": 0.0, "high": 0.1, "samples": 40,
+            "labels": {"loop": 40}, "severity": 0.9,
+        }
+    ],
+    "guidelines": [{"environment": WEAK, "text": "practise"}],
+    "errors": {},
+    "summary": "One is weak.",
+}  # fmt: skip
+
+
+def test_the_gain_of_a_round_is_shared_out_to_its_parts(lake):
+    rows = {row["part"]: row for row in gains_table(lake)}
+    assert rows["demonstrations"]["share of it"] == pytest.approx(0.75)
+    assert rows["GRPO"]["share of it"] == pytest.approx(0.25)
+    assert {row["gain of the round"] for row in rows.values()} == {rows["GRPO"]["gain of the round"]}
+
+
+def test_the_weak_environments_of_a_round_stand_apart_with_the_control_beside_them(lake):
+    rows = {row["environments"]: row for row in rounds_by_set_table(lake)}
+    assert set(rows) == {"all", "weak"}
+    assert rows["weak"]["gain"].startswith("1.000 [1.000")
+    assert rows["weak"]["gain of the control"].startswith("0.250")
+    assert rows["weak"]["beyond the control"].startswith("0.750")
+    assert (rows["weak"]["tasks"], rows["all"]["tasks"]) == (5, 10)
+    assert rows["all"]["gain"].startswith("0.500")
+
+
+def test_the_report_shows_them(lake):
+    page = write_report(lake)
+    assert "share of it" in page
+    assert "beyond the control" in page
