@@ -35,7 +35,8 @@ class GrpoOptions:
     """Settings of one run. Rollouts of a step: `tasks_per_step` groups of `rollouts_per_task`.
 
     `chunk_tokens` bounds the padded tokens of one forward inside a step; `kl_rows` is on how many rollouts a step
-    measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`.
+    measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`; `guided` holds
+    rollouts to well-formed steps, which the loss does not know of.
     """
 
     steps: int
@@ -56,6 +57,7 @@ class GrpoOptions:
     live: int = 128
     kl_rows: int = 16
     retries: int = 2
+    guided: bool = False
     snapshot_every: int = 5
     guard: GuardLimits = field(default_factory=GuardLimits)
 
@@ -181,6 +183,7 @@ class _Rollouts:
             temperature=options.temperature,
             max_step=options.max_generation_tokens,
             max_context=options.max_trajectory_tokens,
+            guided=options.guided,
         )
         self._start = _frozen_copy(model) if options.kl_rows and not options.kl_beta else None
         self._visits: Counter[int] = Counter()
