@@ -16,6 +16,10 @@ from assets.targeted import set_name
 from assets.training import demonstrations, general_demonstrations, job_of, task_set, train
 
 
+_REHEARSED = 3
+"""Old demonstrations beside each targeted one."""
+
+
 @dg.asset(
     group_name="training", kinds={"delta", "torch"}, deps=["targeted_tasks", "base_policy"], partitions_def=rounds,
     backfill_policy=IN_ONE_RUN, check_specs=check_specs("round_policy", "checkpoints"),
@@ -53,7 +57,7 @@ def _continue(
     base = checkpoint(world, f"{stem}{round - 1}" if round > 1 else "pi0")
     fresh = demonstrations(world, tasks["tasks"])
     known = general_demonstrations(world)
-    rehearsed = tuple(rng("rehearsal", settings.seed, name).sample(known, min(len(known), len(fresh))))
+    rehearsed = tuple(rng("rehearsal", settings.seed, name).sample(known, min(len(known), _REHEARSED * len(fresh))))
     shown = job_of(
         world, settings, method="sft", base=base, tasks=_together(tasks, general),
         hyper=demonstration_hyper(settings), trajectories=tuple(dict.fromkeys((*fresh, *rehearsed))),

@@ -51,8 +51,8 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=80, held_out=12, arena=8, weakest=7, targeted=40, sft_steps=3000, grpo_steps=60, round_sft_steps=500,
-        round_grpo_steps=30, control=True,
+        tasks=40, practice=250, held_out=10, arena=6, weakest=7, targeted=30, sft_steps=3000, grpo_steps=60,
+        round_sft_steps=400, round_grpo_steps=25, control=True,
     ),
 }  # fmt: skip
 
