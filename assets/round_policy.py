@@ -15,7 +15,6 @@ from assets.stage import commit, derive, report
 from assets.targeted import set_name
 from assets.training import demonstrations, general_demonstrations, job_of, task_set, train
 
-
 _REHEARSED = 3
 """Old demonstrations beside each targeted one."""
 

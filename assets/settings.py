@@ -46,8 +46,8 @@ class Settings:
 
 PROFILES: Mapping[str, Settings] = {
     "smoke": Settings(
-        themes=20, environments=3, tasks=6, practice=12, held_out=3, arena=2, weakest=2, targeted=3, rounds=1, sft_steps=40,
-        grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
+        themes=20, environments=3, tasks=6, practice=12, held_out=3, arena=2, weakest=2, targeted=3, rounds=1,
+        sft_steps=40, grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
     ),
     "default": Settings(),
     "full": Settings(
