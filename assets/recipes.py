@@ -21,7 +21,7 @@ def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
 
     A step takes 16 of the set's `tasks`, or all of a smaller set.
     """
-    return Hyper(steps=steps, learning_rate=6e-4, tasks_per_step=min(16, tasks), threads=settings.threads, **_TINY)
+    return Hyper(steps=steps, learning_rate=8e-4, tasks_per_step=min(16, tasks), threads=settings.threads, **_TINY)
 
 
 def demonstration_hyper(settings: Settings) -> Hyper:
