@@ -1,14 +1,23 @@
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_world import world
+from agent_world.codec import decode, encode
+from agent_world.identity import canonical_json
 from agent_world.models.references import NUMBERS, TEXTS
 from agent_world.models.renderer import ChatTemplateRenderer, TinyRenderer, observed, renderer_for, transcript
-from agent_world.rollouts.model import Observation, Step, Tokens
+from agent_world.rollouts.loop import EpisodeSpec, roll_out
+from agent_world.rollouts.model import Observation, Outcome, Step, Tokens, Trajectory
+from agent_world.rollouts.policies import Gold
+from agent_world.rollouts.randoms import RandomAgent
 from tests.models import little
+from tests.toy import toy_environment, toy_tasks
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
@@ -187,3 +196,97 @@ def test_the_renderer_follows_from_the_tokenizer(chat):
     plain = little.tokenizer().__class__(tokenizer_object=chat.backend_tokenizer, eos_token="<|im_end|>")
     with pytest.raises(ValueError, match="no chat template"):
         renderer_for(plain)
+
+
+def reordered(value):
+    """The value with the keys of every record the other way round."""
+    if isinstance(value, dict):
+        return {name: reordered(item) for name, item in reversed(value.items())}
+    return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
+RECORDS = st.dictionaries(st.text(max_size=6), JSON, max_size=4)
+EPISODES = st.lists(
+    st.tuples(
+        st.builds(Step, kind=st.just("tool"), tool=st.just("get_book"), arguments=RECORDS),
+        st.builds(Observation, status=st.just("ok"), value=RECORDS | st.lists(RECORDS, max_size=3)),
+    ),
+    max_size=3,
+)
+
+
+def ids_of(renderer, steps):
+    return transcript(renderer, renderer.begin(little.turn()), steps).ids
+
+
+@settings(deadline=None)
+@given(EPISODES, RECORDS)
+def test_the_order_of_keys_in_what_is_read_and_written_does_not_matter(steps, answer):
+    renderer = little.renderer()
+    live = [*steps, (Step(kind="answer", answer=answer), None)]
+    turned = [
+        (replace(step, arguments=reordered(step.arguments), answer=reordered(step.answer)), observation)
+        for step, observation in live
+    ]
+    turned = [
+        (step, observation and replace(observation, value=reordered(observation.value))) for step, observation in turned
+    ]
+    stored = json.loads(canonical_json(encode(_recorded(live))))
+    assert ids_of(renderer, live) == ids_of(renderer, turned) == ids_of(renderer, decode(Trajectory, stored).steps)
+
+
+def _recorded(steps):
+    return Trajectory(
+        trajectory_id="t", task="t@0", environment="e@0", policy="p", policy_version="1", sample=0, seed=0,
+        steps=tuple(steps), outcome=Outcome(status="pass"), final_digest=None,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory):
+    """Episodes of the toy world as they were lived, and as the lake gives them back: pairs."""
+    home = world.open(tmp_path_factory.mktemp("lake") / "lake", create=True)
+    with home.begin("toy", derivation="toy") as batch:
+        toy = toy_environment()
+        theme = batch.create("theme", "toy-theme", {"title": "library"})
+        database = world.save_database(batch, replace(toy.database, theme=theme), toy.files, [(theme, "theme")])
+        tools = [
+            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")]) for tool in toy.tools
+        ]
+        environment = world.save_environment(
+            batch, environment_id=toy.environment_id, title=toy.title, description=toy.description, theme=theme,
+            database=database, tools=tools,
+        )  # fmt: skip
+        pinned = [replace(task, environments=(environment,)) for task in toy_tasks()]
+        tasks = {world.save_task(batch, task): task for task in pinned}
+    toy = home.environment(environment)
+    specs = [
+        EpisodeSpec(task=task, environment=toy, task_version=version, sample=sample, seed=sample)
+        for version, task in tasks.items()
+        for sample in range(4)
+    ]
+    policies = (Gold(tasks.values()), RandomAgent(informed=True))
+    live = [trajectory for policy in policies for trajectory in roll_out(specs, policy, max_steps=12)]
+    with home.begin("episodes", derivation="episodes") as batch:
+        versions = [world.save_trajectory(batch, each, purpose="demonstration", round=0) for each in live]
+    again = world.open(home.uri)
+    return [(trajectory, again.trajectory(version)) for trajectory, version in zip(live, versions, strict=True)]
+
+
+def test_a_trajectory_of_the_lake_renders_to_the_ids_of_the_live_one(lived, chat):
+    assert {observation.status for one, _ in lived for _, observation in one.steps if observation} >= {"ok", "refused"}
+    for renderer in (little.renderer(), ChatTemplateRenderer(chat)):
+        for live, stored in lived:
+            assert stored.steps == live.steps
+            assert ids_of(renderer, stored.steps) == ids_of(renderer, live.steps)
+
+
+def test_the_order_of_keys_does_not_matter_to_a_chat_model(chat):
+    renderer = ChatTemplateRenderer(chat)
+    arguments, value = {"b": 1, "a": {"d": [], "c": 2}}, {"z": [{"y": 1, "x": 2}], "w": 3}
+    for kind in ({"kind": "tool", "tool": "get"}, {"kind": "reply", "text": "?"}):
+        steps = [(Step(arguments=arguments, **kind), Observation(status="ok", value=value))]
+        turned = [(Step(arguments=reordered(arguments), **kind), Observation(status="ok", value=reordered(value)))]
+        assert ids_of(renderer, steps) == ids_of(renderer, turned)
+    answers = [[(Step(kind="answer", answer=answer), None)] for answer in (arguments, reordered(arguments))]
+    assert ids_of(renderer, answers[0]) == ids_of(renderer, answers[1])

@@ -92,7 +92,7 @@ def job(method="init", base=None, options=None, **hyper):
         "threads": 1,
         "max_trajectory_tokens": 400,
         "max_generation_tokens": 60,
-        "learning_rate": 3e-3,
+        "learning_rate": 1e-2,
         "steps": 5,
     }
     return TrainJob(

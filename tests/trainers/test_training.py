@@ -21,7 +21,7 @@ def trained(tmp_path_factory):
     """`init` and `sft` on the two demonstrations: source and results."""
     source, root = jobs.Memory(), tmp_path_factory.mktemp("jobs")
     init = run_job(jobs.job("init"), source, root / "init")
-    lesson = jobs.job("sft", base=source.keep(init), options=LESSON, steps=120)
+    lesson = jobs.job("sft", base=source.keep(init), options=LESSON, steps=80)
     sft = run_job(lesson, source, root / "sft")
     return source, init, sft, lesson
 
@@ -42,12 +42,11 @@ def test_init_leaves_a_model_directory_that_knows_its_environments(trained):
     assert passes(init) == [False, False]
 
 
-@pytest.mark.long  # what is learnt in so few steps follows the recipe, which is being retuned: docs/limits.md
 def test_fine_tuning_teaches_what_was_demonstrated_reading_and_writing(trained):
     _, _, sft, _ = trained
     assert passes(sft) == [True, True]
     rows = list(read_metrics(Path(sft.metrics_file)))
-    assert [row["step"] for row in rows] == [20, 40, 60, 80, 100, 120]
+    assert [row["step"] for row in rows] == [20, 40, 60, 80]
     assert rows[-1]["policy_loss"] < 0.1 < rows[0]["policy_loss"]
     assert rows[-1]["reward_mean"] is None
     assert set(rows[0]) == {"stage", "step", *METRICS}
@@ -81,7 +80,7 @@ def half_trained(trained, tmp_path_factory):
     """A policy that passes some samples and fails others: what GRPO needs."""
     source, init, _, lesson = trained
     result = run_job(
-        jobs.changed(lesson, base=source.keep(init), hyper=jobs.job(steps=70).hyper),
+        jobs.changed(lesson, base=source.keep(init), hyper=jobs.job(steps=45).hyper),
         source,
         tmp_path_factory.mktemp("half"),
     )
@@ -92,11 +91,10 @@ GRPO = {"chunk_tokens": 2048, "live": 32, "kl_rows": 4}
 
 
 def grpo(base, options=None, **hyper):
-    defaults = {"tasks_per_step": 2, "rollouts_per_task": 8, "learning_rate": 1e-3, "max_turns": 6, "steps": 10}
+    defaults = {"tasks_per_step": 2, "rollouts_per_task": 8, "learning_rate": 2e-3, "max_turns": 6, "steps": 10}
     return jobs.job("grpo", base=base, options={**GRPO, **(options or {})}, **{**defaults, **hyper})
 
 
-@pytest.mark.long  # what is learnt in so few steps follows the recipe, which is being retuned: docs/limits.md
 def test_grpo_raises_the_sampled_pass_rate_over_both_kinds_of_task(half_trained, tmp_path):
     source, base, start = half_trained
     result = run_job(grpo(base), source, tmp_path / "grpo")
@@ -108,7 +106,8 @@ def test_grpo_raises_the_sampled_pass_rate_over_both_kinds_of_task(half_trained,
     assert after > before + 0.1
     for name in ("reward_mean", "zero_spread_groups", "entropy", "kl_ref", "turns_mean", "tool_call_frequency"):
         assert all(row[name] is not None for row in rows), name
-    assert abs(rows[0]["kl_ref"]) < 1e-4 < rows[-1]["kl_ref"]
+    # Under the grammar samples are not the model's own, so that this mean has no sign: docs/training.md.
+    assert abs(rows[0]["kl_ref"]) < 1e-4 < abs(rows[-1]["kl_ref"])
     assert all(row["infra_errors"] == 0 for row in rows)
 
 
@@ -118,7 +117,6 @@ def test_grpo_twice_gives_the_same_checkpoint(half_trained, tmp_path):
     assert first.digest == second.digest
 
 
-@pytest.mark.long  # it needs a start that calls tools, which the recipe does not reach now: docs/limits.md
 def test_a_run_that_collapses_is_stopped_and_rolled_back(half_trained, tmp_path):
     source, base, _ = half_trained
     options = {"window": 1, "snapshot_every": 1, "kl_rows": 0}
