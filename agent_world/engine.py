@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import select
+import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -69,16 +70,16 @@ class Engine:
                 initargs=(os.getpid(),),
             )
         futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
-        try:
-            for item, future in zip(items, futures, strict=True):
-                yield _as_done(item, future.result())
-        finally:
-            for future in futures:
-                future.cancel()
+        for item, future in zip(items, futures, strict=True):
+            yield _as_done(item, future.result())
 
 
 def _end_with(run: int) -> None:
-    """A worker ends when its run does, killed or not; the fork server between them outlives both."""
+    """A worker ends when its run does, killed or not; the fork server between them outlives both.
+
+    Ctrl-C reaches the workers too: they end at once, rather than going on with what is queued for them.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     ended = select.poll()
     ended.register(os.pidfd_open(run), select.POLLIN)
 

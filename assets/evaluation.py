@@ -1,6 +1,7 @@
 """Evaluation on the fixed held-out set, on which nothing is tuned: greedy and sampled, a row a sample."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
 import dagster as dg
 
@@ -43,11 +44,10 @@ def evaluation(
         round = round_number(key)
         known = {row["name"] for row in world.read("checkpoints", columns=["name"])}
         names = [name for name in points(settings, round) if name in known]
-        progress = Progress("evaluation", len(names))
-        for name in names:
-            made.append(measure(context, world, tracker, settings, name=name, round=round))
-            progress.advance(name)
-        progress.close()
+        with closing(Progress("evaluation", len(names))) as progress:
+            for name in names:
+                made.append(measure(context, world, tracker, settings, name=name, round=round))
+                progress.advance(name)
     rows = world.read("evaluations")
     shown = {}
     for row in rows:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -62,18 +63,17 @@ def map_jobs(
     """
     pending = [job for job in jobs if not world.begin(stage, job.partition, derivation=job.derivation).done]
     failed = []
-    progress = Progress(stage, len(jobs), done=len(jobs) - len(pending))
     by_item = engine.map(work, [job.item for job in pending])
-    for job, done in zip(pending, by_item, strict=True):
-        started = time.process_time()
-        if done.failure:
-            failed.append(job.partition)
-            context.log.error(f"{stage} {job.partition}: {done.failure.error}\n{done.failure.trace}")
-            progress.fail(job.partition, done.failure.error)
-            continue
-        commit(world, stage, job.partition, job.derivation, context.run_id, partial(save, job.item, done.result))
-        progress.advance(job.partition, time.process_time() - started)
-    progress.close()
+    with closing(Progress(stage, len(jobs), done=len(jobs) - len(pending))) as progress:
+        for job, done in zip(pending, by_item, strict=True):
+            started = time.process_time()
+            if done.failure:
+                failed.append(job.partition)
+                context.log.error(f"{stage} {job.partition}: {done.failure.error}\n{done.failure.trace}")
+                progress.fail(job.partition, done.failure.error)
+                continue
+            commit(world, stage, job.partition, job.derivation, context.run_id, partial(save, job.item, done.result))
+            progress.advance(job.partition, time.process_time() - started)
     return failed
 
 

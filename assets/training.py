@@ -1,6 +1,7 @@
 """How a stage trains: one job in a subprocess, its checkpoint and metrics committed together, its curves in MLflow."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,11 @@ def train(
     derivation = derive(settings, [], [job.job_hash, name])
 
     def fill(batch: Batch) -> None:
-        progress = Progress(name, max(1, job.hyper.steps if job.method != "init" else 1))
         root = work_folder(world.uri, f"training/{code_version().replace('+', '-')}")
         rows: list[dict[str, Any]] = []
-        result = supervise(job, root, on_metrics=lambda row: _heard(rows, row, progress))
-        progress.close()
+        steps = max(1, job.hyper.steps if job.method != "init" else 1)
+        with closing(Progress(name, steps)) as progress:
+            result = supervise(job, root, on_metrics=lambda row: _heard(rows, row, progress))
         _save(batch, result, job, name=name, round=round, parents=parents)
         for row in rows:
             for metric in METRICS:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.execution.plan.objects import ErrorSource
 
 from agent_world import world
 from agent_world.codec import encode
@@ -59,12 +60,24 @@ class StageFailedError(AgentWorldError):
         return f"stage {', '.join(self.stages)}: {self.why}; what was committed is kept, go on with --resume"
 
 
+class RunInterruptedError(AgentWorldError):
+    """Ctrl-C came while a stage was at work."""
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        super().__init__(tuple(stages))
+        self.stages = tuple(stages)
+
+    def __str__(self) -> str:
+        return f"interrupted in stage {', '.join(self.stages)}; what was committed is kept"
+
+
 def run_loop(lake: str, settings: Settings, *, resume: bool = False) -> None:
     """Run or go on with the loop of `settings` on the lake at `lake`.
 
     Raises:
         DiskFullError, UnfinishedRunError: before anything is written.
         StageFailedError: a stage raised.
+        RunInterruptedError: Ctrl-C in a stage.
     """
     _check_room(lake)
     opened = world.open(lake, create=True)
@@ -126,17 +139,20 @@ class _Stages:
             raise_on_error=False,
         )
         if not result.success:
-            raise StageFailedError(*_failure(result, assets))
+            raise _failure(result, assets)
 
 
-def _failure(result: dg.ExecuteInProcessResult, assets: Sequence[str]) -> tuple[list[str], str]:
+def _failure(result: dg.ExecuteInProcessResult, assets: Sequence[str]) -> AgentWorldError:
     for event in result.all_events:
         if event.is_step_failure:
-            error = event.step_failure_data.error
+            stages, failure = [event.step_key or ""], event.step_failure_data
+            if failure.error_source == ErrorSource.INTERRUPT:
+                return RunInterruptedError(stages)
+            error = failure.error
             while error.cause:
                 error = error.cause
-            return [event.step_key or ""], error.message.strip()
-    return list(assets), "it did not finish"
+            return StageFailedError(stages, error.message.strip())
+    return StageFailedError(assets, "it did not finish")
 
 
 def _check_room(lake: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,18 @@ def run_until_killed() -> None:
     with Engine(2) as engine:
         for done in engine.map(loiter, [0.0, 0.0, 60.0, 60.0]):
             print(done.result, flush=True)
+
+
+def test_ctrl_c_ends_the_workers_at_once_and_they_say_nothing():
+    command = [sys.executable, "-c", "from tests.test_engine import run_until_killed; run_until_killed()"]
+    run = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )  # fmt: skip
+    assert run.stdout is not None
+    assert [run.stdout.readline() for _ in range(2)]
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=30)
+    assert told.count("Traceback") == told.count("KeyboardInterrupt") == 1
 
 
 def test_workers_do_not_outlive_a_run_that_is_killed():

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 import click
 
 from dagster_project.cli.common import lake_option
+
+INTERRUPTED = 130
+"""The exit status of a shell's Ctrl-C."""
 
 
 @click.command()
@@ -28,8 +34,15 @@ def command(
     Everything made is committed to the lake as it is made; stop at any time with Ctrl-C and go on with --resume.
     """
     from assets.settings import settings_for
-    from dagster_project.loop import run_loop
+    from dagster_project.loop import RunInterruptedError, run_loop
     from dagster_project.summary import print_summary
 
-    run_loop(lake, settings_for(profile, seed=seed, rounds=rounds, environments=environments), resume=resume)
+    chosen = {"seed": seed, "rounds": rounds, "environments": environments}
+    try:
+        run_loop(lake, settings_for(profile, **chosen), resume=resume)
+    except RunInterruptedError as stop:
+        options = {"profile": profile, **chosen, "lake": lake}
+        given = [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
+        click.echo(f"{stop}, go on with: {shlex.join(['agent-world', 'run', '--resume', *given])}", err=True)
+        sys.exit(INTERRUPTED)
     print_summary(lake)

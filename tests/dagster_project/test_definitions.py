@@ -54,6 +54,25 @@ def test_every_command_explains_itself(name):
     assert len(shown.output.splitlines()) > 4
 
 
+def test_an_interrupted_run_says_in_one_line_how_to_go_on(monkeypatch, tmp_path):
+    from click.testing import CliRunner
+
+    from dagster_project import loop
+    from dagster_project.cli import cli
+
+    def interrupted(*_, **__):
+        raise loop.RunInterruptedError(["cold_start"])
+
+    monkeypatch.setattr(loop, "run_loop", interrupted)
+    lake = str(tmp_path / "lake")
+    shown = CliRunner().invoke(cli, ["run", "--profile", "smoke", "--seed", "3", "--lake", lake])
+    assert shown.exit_code == 130
+    assert shown.stderr == (
+        "interrupted in stage cold_start; what was committed is kept, go on with: "
+        f"agent-world run --resume --profile smoke --seed 3 --lake {lake}\n"
+    )
+
+
 def test_an_error_is_a_sentence_with_a_cure():
     from dagster_project.loop import UnfinishedRunError
 
