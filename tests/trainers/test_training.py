@@ -95,6 +95,7 @@ def grpo(base, options=None, **hyper):
     return jobs.job("grpo", base=base, options={**GRPO, **(options or {})}, **{**defaults, **hyper})
 
 
+@pytest.mark.long  # on a loaded machine the gain of ten steps was +0.22 once and 0 once: docs/limits.md
 def test_grpo_raises_the_sampled_pass_rate_over_both_kinds_of_task(half_trained, tmp_path):
     source, base, start = half_trained
     result = run_job(grpo(base), source, tmp_path / "grpo")
