@@ -6,8 +6,10 @@ labels and diagnosis are those of a round.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from agent_world.arena.diagnosis import Attempt, diagnose
@@ -25,6 +27,9 @@ MOST_ENVIRONMENTS = 6
 _STRUCK = 1 / 3
 _RATE = 0.75
 """The share of its environments that a fault strikes, and of the episodes there."""
+
+_EPISODES = 8
+"""So many in each environment at the least: of fewer, chance leaves too many without a fault to tell anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +61,18 @@ def draw_environments(fault: Fault, keys: Sequence[str], *, seed: int) -> tuple[
 
 
 def hold(trial: Trial, sandbox: Sandbox | None = None) -> Finding:
-    """Play the trial's tasks once each, diagnose the episodes as a round's are, and score what comes out."""
+    """Play the trial's tasks, diagnose the episodes as a round's are, and score what comes out.
+
+    Every task is played equally often: once, or more where some environment has few tasks.
+    """
     tasks = {bound.version: bound.task for bound in trial.tasks}
     environments = {bound.environment.environment_id: bound.environment for bound in trial.tasks}
     policy = Planted(
         tasks.values(), environments.values(), trial.fault, only=trial.struck, rate=_RATE, seed=trial.seed
     )  # fmt: skip
-    played = evaluate(policy, trial.tasks, mode="sampled", seed=trial.seed, sandbox=sandbox)
+    fewest = min(Counter(bound.environment.environment_id for bound in trial.tasks).values())
+    samples = ceil(_EPISODES / fewest)
+    played = evaluate(policy, trial.tasks, mode="sampled", samples=samples, seed=trial.seed, sandbox=sandbox)
     found = diagnose(
         [Attempt(trajectory=each.trajectory, task=tasks[each.task], environment=each.environment) for each in played],
         round=0,
