@@ -50,7 +50,10 @@ class Impact(NamedTuple):
     affected: list[Hop]
     """Everything made from those that used it, themselves included; nearest first."""
     kinds: dict[str, int]
+    left_out: dict[str, int]
+    """How many more there are in `used_by` and in `held_by`."""
     truncated: bool
+    """Whether anything was left out; how much more is `affected` is not counted."""
     as_of: int
 
 
@@ -95,20 +98,26 @@ def downstream(view: View, version_id: str, *, depth: int | None = None, limit: 
 def impact(view: View, version_id: str, *, limit: int = LIMIT) -> Impact:
     """What used a version, and what was made from that. A tool is used by what called it, not by its environment.
 
+    Each list holds at most `limit`.
+
     Raises:
         NotFoundError: no such version.
     """
     view.version(VersionId(version_id))
     graph = view.graph
     links = graph.neighbours(version_id, up=False)
+    used = [link for link in links if link.role not in HOLDS]
+    held = [link for link in links if link.role in HOLDS]
+    left_out = {"used_by": max(0, len(used) - limit), "held_by": max(0, len(held) - limit)}
     walk = graph.walk(version_id, up=False, limit=limit, without=HOLDS)
     return Impact(
         version_id,
-        [link for link in links if link.role not in HOLDS],
-        [link for link in links if link.role in HOLDS],
+        used[:limit],
+        held[:limit],
         walk.hops,
         dict(sorted(Counter(view.kind_of(VersionId(hop.version_id)) for hop in walk.hops).items())),
-        walk.truncated,
+        left_out,
+        walk.truncated or any(left_out.values()),
         view.tables.version(),
     )
 

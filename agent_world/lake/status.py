@@ -56,11 +56,14 @@ def _rounds(view: View) -> Iterator[Line]:
 
 
 def _unfinished(view: View) -> Iterator[Line]:
-    last = {row["run"]: row["status"] for row in view.rows("runs", columns=["run", "status"])}
-    stages = Counter(row["run_id"] for row in view.rows("batches", columns=["run_id"]))
-    for run, state in last.items():
-        if state == "started":
-            yield Line("unfinished", run, stages[run], "batches are committed; go on with `agent-world run --resume`")
+    last = {row["run"]: row for row in view.rows("runs", columns=["run", "status", "event_id"])}
+    batches = view.table("batches").column("batch").to_pylist()
+    for run, row in last.items():
+        if row["status"] == "started":
+            # Batches carry the ids of Dagster's runs, of which a loop has many: what counts is what came after its mark.
+            [mark] = having(view.table("events"), event_id=row["event_id"]).column("batch").to_pylist()
+            since = len(batches) - batches.index(mark) - 1
+            yield Line("unfinished", run, since, "batches since it started; go on with `agent-world run --resume`")
 
 
 def _alarms(view: View) -> Iterator[Line]:

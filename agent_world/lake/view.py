@@ -155,7 +155,7 @@ class View:
                     raise
         if len(found) != 1:
             why = f"{ref!r} may mean any of these kinds: {', '.join(kinds)}"
-            raise NotFoundError("artifact", ref, sorted(found)[:3], why)
+            raise NotFoundError("artifact", ref, [f"{version} ({self.kind_of(version)})" for version in found], why)
         return found[0]
 
     def resolve(self, kind: str, ref: str) -> VersionId:

@@ -96,7 +96,7 @@ def impact(ids: tuple[str, ...], limit: int, at: str | None, lake: str, format: 
         return
     print_rows([{"of": answer.version_id, **touched} for answer in answers for touched in _touched(answer)], format)
     for answer in answers:
-        _warn(answer.version_id, answer.truncated)
+        _warn_of_impact(answer)
 
 
 @command.command()
@@ -161,9 +161,8 @@ def _touched(answer: Impact) -> Iterator[dict[str, Any]]:
         yield {"how": role, "distance": 1, "version_id": child}
     for child, _, role in answer.held_by:
         yield {"how": f"holds it as {role}", "distance": 1, "version_id": child}
-    used = {link.child for link in answer.used_by}
     for version, far in answer.affected:
-        if version not in used:
+        if far > 1:
             yield {"how": "made from what used it", "distance": far, "version_id": version}
 
 
@@ -178,6 +177,14 @@ def _print_facts(facts: list[dict[str, Any]], format: Format) -> None:
         print_json(facts)
         return
     print_rows([{"fact": name, "value": value} for fact in facts for name, value in fact.items()], format)
+
+
+def _warn_of_impact(answer: Impact) -> None:
+    if answer.truncated:
+        words = {"used_by": "used it", "held_by": "hold it"}
+        counts = [f"{n} more that {words[name]}" for name, n in answer.left_out.items() if n]
+        left = ", ".join(counts) or "some of what was made from what used it"
+        click.echo(f"{answer.version_id}: left out {left}; raise --limit", err=True)
 
 
 def _warn(version_id: str, truncated: bool) -> None:

@@ -20,5 +20,6 @@ def command(query: str, at: str | None, lake: str, format: Format) -> None:
       agent-world sql "SHOW TABLES"
     """
     from agent_world.lake import open_lake
+    from dagster_project.cli.values import plain
 
-    print_rows(open_lake(lake, create=False).sql(query, at=at).to_pylist(), format)
+    print_rows([plain(row) for row in open_lake(lake, create=False).sql(query, at=at).to_pylist()], format)

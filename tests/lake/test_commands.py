@@ -53,6 +53,20 @@ def test_sql_prints_rows_as_objects_csv_or_a_table(filled: Lake):
     assert rows(filled, "sql", "SELECT count(*) AS n FROM tools", "--at", "1") == [{"n": 0}]
 
 
+def test_sql_prints_numbers_as_numbers_and_intervals_as_text(filled: Lake):
+    wide = "sum(rev) AS n, [sum(rev)] AS list, {'n': sum(rev)} AS struct, 1.25::DECIMAL(10, 2) AS cents"
+    spans = (
+        "INTERVAL '1 year 2 months -1 day 100:02:03.5' AS long, INTERVAL '-5 seconds' AS back, INTERVAL 0 DAY AS none"
+    )
+    query = f"SELECT {wide}, {spans} FROM themes"
+    [row] = rows(filled, "sql", query)
+    assert (row["n"], row["list"], row["struct"], row["cents"]) == (1, [1], {"n": 1}, 1.25)
+    assert (row["long"], row["back"]) == ("1 year 2 months -1 day 100:02:03.5", "-00:00:05")
+    assert row["none"] == "00:00:00"
+    [line] = csv.DictReader(io.StringIO(run(filled, "sql", query, "--format", "csv").output))
+    assert (line["n"], line["cents"], line["back"]) == ("1", "1.25", "-00:00:05")
+
+
 def test_sql_reads_the_lake_named_by_the_environment(filled: Lake):
     command = CliRunner(env={"AGENT_WORLD_LAKE": filled.uri})
     result = command.invoke(cli, ["sql", "SELECT 1 AS one FROM themes", "--format", "json"])
@@ -64,6 +78,7 @@ def test_status_counts_tables_and_gates_and_names_what_is_unfinished(filled: Lak
     assert lines["table", "themes"]["count"] == 1
     assert lines["gate", "tool, round 0"]["detail"] == "1 accepted; 1 acc"
     assert "--resume" in lines["unfinished", "r"]["detail"]
+    assert lines["unfinished", "r"]["count"] == 1  # the batch after the one that marked its start
 
 
 def test_a_snapshot_is_created_listed_exported_imported_and_verified(filled: Lake, tmp_path: Path):
@@ -101,6 +116,28 @@ def test_lineage_answers_as_tables_and_as_objects(filled: Lake):
     assert rows(filled, "lineage", "diff", "rail", "rail/find")[0]["payload"]["title"] == ["Zürich — rail", None]
     assert [step["stage"] for step in rows(filled, "lineage", "reproduce", "task-1")] == ["themes", "tools"]
     assert rows(filled, "lineage", "as-of", "rail", "--at", "1")[0]["rev"] == 1
+
+
+def test_an_impact_names_at_most_its_limit_and_says_what_it_left_out(filled: Lake):
+    tool = filled.resolve("tool", "rail/find")
+    with filled.begin("tasks", derivation="d") as batch:
+        for number in range(2, 5):
+            batch.create("task", f"task-{number}", {"instruction": "x"}, parents=[(tool, "calls")])
+    [cut] = rows(filled, "lineage", "impact", tool, "--limit", "3")
+    assert [len(cut[name]) for name in ("used_by", "held_by", "affected")] == [3, 1, 3]
+    assert cut["truncated"] and cut["left_out"] == {"used_by": 1, "held_by": 0}
+    shown = run(filled, "lineage", "impact", tool, "--limit", "3")
+    assert shown.stderr == f"{tool}: left out 1 more that used it; raise --limit\n"
+    [whole] = rows(filled, "lineage", "impact", tool, "--limit", "4")
+    assert not whole["truncated"] and len(whole["used_by"]) == 4
+
+
+def test_a_name_that_several_kinds_have_is_told_with_the_kind_of_each(filled: Lake):
+    with filled.begin("databases", derivation="d") as batch:
+        database = batch.create("database", "rail", {"round": 0})
+    result = run(filled, "lineage", "upstream", "rail")
+    theme = filled.resolve("theme", "rail")
+    assert f"did you mean {theme} (theme), {database} (database)?" in str(result.exception)
 
 
 def test_gc_says_what_would_go_and_removes_only_when_told(filled: Lake):
