@@ -1,7 +1,8 @@
 """Evaluation: one greedy and k sampled episodes a task, a row a sample, intervals by bootstrap over tasks.
 
 Tasks, not samples, are drawn again: the samples of one task share its difficulty, so that they are no independent
-evidence. An `infra_error` is no outcome of the policy: it is a row, but no part of a rate.
+evidence. Where all tasks agree there is nothing to draw, and an exact bound takes the place of the bootstrap. An
+`infra_error` is no outcome of the policy: it is a row, but no part of a rate.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from agent_world.identity import VersionId, seed_of
 from agent_world.rollouts.loop import MAX_STEPS, EpisodeSpec, roll_out
 from agent_world.rollouts.model import OutcomeStatus, Policy, Trajectory
+from agent_world.tasks.verdicts import upper_bound
 
 if TYPE_CHECKING:
     import numpy as np
@@ -130,7 +132,7 @@ def pass_rate(rows: Sequence[Mapping[str, Any]], *, seed: int = 0) -> Interval |
     `rows` are rows of `evaluations` of one point and mode.
     """
     rates = list(task_rates(rows).values())
-    return _bootstrapped(rates, seed) if rates else None
+    return _interval(rates, 0.0, seed) if rates else None
 
 
 def paired_difference(
@@ -139,7 +141,18 @@ def paired_difference(
     """The mean over tasks of the rate in `after` minus that in `before`, over those with both; None without any."""
     later, earlier = task_rates(after), task_rates(before)
     differences = [rate - earlier[task] for task, rate in later.items() if task in earlier]
-    return _bootstrapped(differences, seed) if differences else None
+    return _interval(differences, -1.0, seed) if differences else None
+
+
+def _interval(values: Sequence[float], least: float, seed: int) -> Interval:
+    """The interval of the mean of values between `least` and 1."""
+    return _agreed(values[0], len(values), least) if len(set(values)) == 1 else _bootstrapped(values, seed)
+
+
+def _agreed(value: float, tasks: int, least: float) -> Interval:
+    """What `tasks` tasks that all say `value` prove: at most so many others differ, by as much as they can."""
+    others = upper_bound(0, tasks, _CONFIDENCE)
+    return Interval(value, value - others * (value - least), value + others * (1 - value), tasks)
 
 
 def _bootstrapped(values: Sequence[float], seed: int) -> Interval:

@@ -60,7 +60,7 @@ def _unfinished(view: View) -> Iterator[Line]:
     batches = view.table("batches").column("batch").to_pylist()
     for run, row in last.items():
         if row["status"] == "started":
-            # Batches carry the ids of Dagster's runs, of which a loop has many: what counts is what came after its mark.
+            # Batches carry the ids of Dagster's runs, of which a loop has many: it is counted from its mark on.
             [mark] = having(view.table("events"), event_id=row["event_id"]).column("batch").to_pylist()
             since = len(batches) - batches.index(mark) - 1
             yield Line("unfinished", run, since, "batches since it started; go on with `agent-world run --resume`")

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 
-COMPARED = (("sft", "pi0"), ("pi0", "pi1"), ("pi1", "pi2"), ("pi0", "pi2"), ("control2", "pi2"))
-"""Pairs of points whose difference the report states, where both were measured."""
-
 
 def points(world: World) -> list[str]:
     """The evaluated points in the order they were measured."""
@@ -45,11 +42,14 @@ def rounds_table(world: World) -> Rows:
 
 
 def differences_table(world: World) -> Rows:
-    """The paired differences of sampled pass rates between points, on all tasks and on the weak environments."""
+    """The paired differences of sampled pass rates between points, on all tasks and on the weak environments.
+
+    Each round's policy stands beside the one before it and beside its control, the last also beside the base.
+    """
     sampled = [row for row in world.read("evaluations") if row["mode"] == "sampled"]
     weak = weak_environments(world)
     rows = []
-    for before, after in COMPARED:
+    for before, after in _compared(max((row["round"] for row in sampled), default=0)):
         for name, chosen in (("all", None), ("weak", weak)):
             pair = [
                 [r for r in sampled if r["point"] == point and (chosen is None or r["environment"] in chosen)]
@@ -64,6 +64,15 @@ def differences_table(world: World) -> Rows:
                     }
                 )  # fmt: skip
     return rows
+
+
+def _compared(rounds: int) -> list[tuple[str, str]]:
+    by_round = [
+        pair
+        for number in range(1, rounds + 1)
+        for pair in ((f"pi{number - 1}", f"pi{number}"), (f"control{number}", f"pi{number}"))
+    ]
+    return [("sft", "pi0"), *by_round, *([("pi0", f"pi{rounds}")] if rounds > 1 else [])]
 
 
 def weak_environments(world: World) -> set[str]:

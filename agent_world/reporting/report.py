@@ -31,8 +31,8 @@ def write_report(world: World) -> str:
 def _policies(page: Page, world: World) -> None:
     page.section("Policies")
     page.prose(
-        "Pass rates on the held-out set, which no training ever sees. Intervals are 95 %, by bootstrap over tasks; "
-        "sampled rates are the mean of several attempts at temperature 1."
+        "Pass rates on the held-out set, which no training ever sees. Intervals are 95 %, by bootstrap over tasks, "
+        "exact where all tasks agree; sampled rates are the mean of several attempts at temperature 1."
     )
     page.table(figures.rounds_table(world))
     evaluations = world.read("evaluations")

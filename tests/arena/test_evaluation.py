@@ -81,6 +81,16 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says():
     assert 180 <= hits <= 200
 
 
+def test_tasks_that_all_agree_leave_a_bound_on_those_that_were_not_drawn():
+    none, all_ = pass_rate(rows([0] * 30)), pass_rate(rows([1] * 30))
+    rest = 1 - 0.05 ** (1 / 30)  # of tasks that pass, the most with which 30 failures in a row are not yet surprising
+    assert none == (0, 0, pytest.approx(rest), 30)
+    assert all_ == (1, pytest.approx(1 - rest), 1, 30)
+    same = paired_difference(rows([0.5] * 30), rows([0.5] * 30))
+    assert same == (0, pytest.approx(-rest), pytest.approx(rest), 30)
+    assert paired_difference(rows([1] * 30), rows([0] * 30)).excludes_zero
+
+
 def test_pairing_sees_a_small_gain_that_two_separate_intervals_do_not():
     base = [task / 60 for task in range(60)]
     before, after = (

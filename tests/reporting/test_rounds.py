@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agent_world import world
+from agent_world.reporting.figures import differences_table
 from agent_world.reporting.report import write_report
 from agent_world.reporting.rounds import gains_table, rounds_by_set_table
 
@@ -12,6 +15,8 @@ PASSES = {
     "pi1-demonstrations": {WEAK: 6, SOUND: 8},
     "pi1": {WEAK: 8, SOUND: 8},
     "control1": {WEAK: 2, SOUND: 8},
+    "pi2": {WEAK: 8, SOUND: 8},
+    "control2": {WEAK: 4, SOUND: 8},
 }
 """How many of eight samples of each task pass at each point."""
 
@@ -33,7 +38,7 @@ def row(point, environment, task, sample, passed):
     return {
         "point": point, "task_set": "held_out@0", "task": f"{environment}/{task}@0", "environment": environment,
         "kind": "graph", "policy_version": f"{point}@0", "mode": "sampled", "sample": sample,
-        "status": "pass" if passed else "fail", "steps": 3, "failure": None, "round": 0 if point == "pi0" else 1,
+        "status": "pass" if passed else "fail", "steps": 3, "failure": None, "round": int(re.search(r"\d", point)[0]),
     }  # fmt: skip
 
 
@@ -62,11 +67,19 @@ def test_the_gain_of_a_round_is_shared_out_to_its_parts(lake):
 def test_the_weak_environments_of_a_round_stand_apart_with_the_control_beside_them(lake):
     rows = {row["environments"]: row for row in rounds_by_set_table(lake)}
     assert set(rows) == {"all", "weak"}
-    assert rows["weak"]["gain"].startswith("1.000 [1.000")
+    assert rows["weak"]["gain"].startswith("1.000 [0.099")
     assert rows["weak"]["gain of the control"].startswith("0.250")
     assert rows["weak"]["beyond the control"].startswith("0.750")
     assert (rows["weak"]["tasks"], rows["all"]["tasks"]) == (5, 10)
     assert rows["all"]["gain"].startswith("0.500")
+
+
+def test_every_round_is_compared_with_the_one_before_and_with_its_control(lake):
+    rows = [row for row in differences_table(lake) if row["environments"] == "weak"]
+    assert [(row["from"], row["to"]) for row in rows] == [
+        ("pi0", "pi1"), ("control1", "pi1"), ("pi1", "pi2"), ("control2", "pi2"), ("pi0", "pi2"),
+    ]  # fmt: skip
+    assert [row["difference"][:5] for row in rows] == ["1.000", "0.750", "0.000", "0.500", "1.000"]
 
 
 def test_the_report_shows_them(lake):
