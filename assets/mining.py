@@ -46,13 +46,20 @@ def _save(seed: Seed, found: Mined | Rejected, batch: Batch) -> None:
     theme = seed.version
     if isinstance(found, Rejected):
         verdict(batch, "match", "theme", theme, accepted=False, reason=found.reason, evidence=found.evidence)
-        batch.observe(theme, {"verdict": "rejected"})
+        batch.observe(theme, {"verdict": "rejected", "match_score": _score(found)})
         return
     database = save_database(batch, found.database, found.files, [(theme, "theme")])
     verdict(batch, "match", "theme", theme, accepted=True, evidence=found.evidence)
     verdict(batch, "database", "database", database, accepted=True, environment=found.database.database_id)
     packages = sorted({table.source.package for table in found.database.tables if table.source})
-    batch.observe(theme, {"verdict": "matched", "matched_source": ", ".join(packages)})
+    fields = {"verdict": "matched", "matched_source": ", ".join(packages), "match_score": _score(found)}
+    batch.observe(theme, fields)
+
+
+def _score(found: Mined | Rejected) -> float | None:
+    """Of the data that was decided on, else of the best that search proposed."""
+    judged = [found.evidence["decided_on"]] if isinstance(found, Mined) else found.evidence["candidates"]
+    return judged[0]["score"] if judged else None
 
 
 def choose(world: World, most: int) -> list[str]:

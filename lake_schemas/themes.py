@@ -22,6 +22,6 @@ TABLE = TableSpec(
         text("sha256", "sha256 of the source document"),
         text("verdict", "matched or rejected by mining", observed=True),
         text("matched_source", "data package that search decided on", observed=True),
-        real("match_score", "evidence of the match", observed=True),
+        real("match_score", "score of the data decided on, else of the best that search proposed", observed=True),
     ),
 )
