@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="benchmark_results",
     shape="fact",
     meaning="Results on foreign benchmarks.",
-    key=("benchmark", "policy_version", "metric",),
+    key=("benchmark", "policy_version", "metric"),
     columns=(
         text("benchmark", "name"),
         text("policy_version", "policy"),

@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="costs",
     shape="fact",
     meaning="What work cost: seconds, tokens, calls.",
-    key=("stage", "subject",),
+    key=("stage", "subject"),
     columns=(
         text("stage", "stage"),
         text("subject", "what it was spent on"),

@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="edges",
     shape="derived",
     meaning="Lineage between exact versions.",
-    key=("child", "parent", "role",),
+    key=("child", "parent", "role"),
     columns=(
         text("child", "child version"),
         text("parent", "parent version"),

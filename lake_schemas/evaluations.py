@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="evaluations",
     shape="fact",
     meaning="One row a sample of the held-out or arena evaluation.",
-    key=("point", "task_set", "task", "mode", "sample",),
+    key=("point", "task_set", "task", "mode", "sample"),
     columns=(
         text("point", "untrained, sft, pi0, pi1, pi2 or control"),
         text("task_set", "task set version"),

@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="gate_verdicts",
     shape="fact",
     meaning="One row a candidate and gate.",
-    key=("gate", "subject", "round",),
+    key=("gate", "subject", "round"),
     columns=(
         text("gate", "gate name"),
         text("subject_kind", "theme, database, tool, environment, task, trajectory or checkpoint"),

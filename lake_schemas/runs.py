@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="runs",
     shape="fact",
     meaning="Runs and what became of them.",
-    key=("run", "status",),
+    key=("run", "status"),
     columns=(
         text("run", "run id", volatile=True),
         text("status", "started, succeeded or failed"),

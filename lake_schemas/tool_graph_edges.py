@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="tool_graph_edges",
     shape="fact",
     meaning="Edges of the tool graphs: strong 3, weak 2, independent 1.",
-    key=("environment", "from_tool", "to_tool",),
+    key=("environment", "from_tool", "to_tool"),
     columns=(
         text("environment", "environment version"),
         text("from_tool", "tool name"),

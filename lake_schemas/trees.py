@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="trees",
     shape="derived",
     meaning="Directories of blobs.",
-    key=("root", "path",),
+    key=("root", "path"),
     columns=(
         text("root", "sha256 of the canonical listing"),
         text("path", "relative path"),

@@ -234,10 +234,7 @@ class Batch:
             "schema_version": EVENTS.schema_version,
             "ts": now.astimezone(UTC),
         }
-        stamped = [
-            event | stamp | {"event_id": f"{self.id[:32]}:{place}"}
-            for place, event in enumerate(self._events)
-        ]
+        stamped = [event | stamp | {"event_id": f"{self.id[:32]}:{place}"} for place, event in enumerate(self._events)]
         columns = {f.name: pa.array([event.get(f.name) for event in stamped], f.type) for f in SCHEMA}
         return pa.table(columns, schema=SCHEMA)
 
@@ -274,6 +271,3 @@ class Batch:
     def _check_id(table: str, artifact_id: str) -> None:
         if not artifact_id or "@" in artifact_id or artifact_id != artifact_id.strip() or not artifact_id.isprintable():
             raise BadRowError(table, "artifact_id", f"{artifact_id!r} must be printable, without @ and outer spaces")
-
-
-

@@ -13,6 +13,7 @@ from lake_schemas import EVENTS, TableSpec
 if TYPE_CHECKING:
     import duckdb
 
+
 class BatchDigest(NamedTuple):
     """What one batch says, wherever it lies and whenever it was committed."""
 

@@ -331,4 +331,3 @@ def _tuples(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 def _plain(spec: TableSpec) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type) for column in spec.all_columns])
-

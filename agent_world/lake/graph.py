@@ -59,9 +59,7 @@ class Graph:
     def __contains__(self, version_id: str) -> bool:
         return version_id in self._node
 
-    def walk(
-        self, start: str, *, up: bool, depth: int | None = None, limit: int, without: Iterable[str] = ()
-    ) -> Walk:
+    def walk(self, start: str, *, up: bool, depth: int | None = None, limit: int, without: Iterable[str] = ()) -> Walk:
         """Breadth first from `start`, itself left out: to its parents when `up`, else to its children.
 
         Edges whose role is in `without` are not followed. At most `depth` hops, at most `limit` versions.

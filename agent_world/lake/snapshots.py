@@ -229,5 +229,3 @@ def _check_blobs(lake: Lake, view: View, manifest: dict[str, Any]) -> Iterator[P
             read_place(lake.storage, lake.blobs.place(row["sha256"]) or Place(**row))
         except DamagedError as error:
             yield Problem(error.what, error.why)
-
-

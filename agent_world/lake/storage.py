@@ -88,7 +88,6 @@ class Storage(Protocol):
         ...
 
 
-
 class Directory:
     """A lake in a local directory. Bytes reach the disk (fsync) before they become visible."""
 

@@ -45,9 +45,7 @@ def test_kinds_name_one_table_each():
 
 
 def test_only_artifacts_are_observed():
-    assert all(
-        spec.shape == "artifact" for spec in ALL if any(column.observed for column in spec.columns)
-    )
+    assert all(spec.shape == "artifact" for spec in ALL if any(column.observed for column in spec.columns))
 
 
 def test_a_column_is_found_by_name():

@@ -9,7 +9,7 @@ from tests.toy import toy_environment, toy_tasks
 ENVIRONMENT = toy_environment()
 READING, WRITING = toy_tasks()
 
-V_CODE = '''
+V_CODE = """
 def verify(answer, gold, initial, final):
     failed = []
     rows = final.db.execute(
@@ -26,13 +26,13 @@ def verify(answer, gold, initial, final):
     if initial.documents != final.documents or "rules.yaml" not in final.documents:
         failed.append("documents")
     return failed
-'''
+"""
 
-SOLUTION = '''
+SOLUTION = """
 def solve(call):
     books = [call("get_book", {"book_id": book}) for book in ("B3", "B6")]
     return {"titles": sorted(book["title"] for book in books), "copies": sum(book["copies"] for book in books)}
-'''
+"""
 
 PROGRAM = Task(
     task_id="toy-program",
