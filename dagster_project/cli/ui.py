@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import click
 
@@ -16,7 +18,7 @@ from dagster_project.cli.common import lake_option
 @click.option("--mlflow-port", type=int, default=5001, show_default=True)
 @lake_option
 def command(lake: str, dagster_port: int, mlflow_port: int) -> None:
-    """Open Dagster (webserver and daemon) and MLflow over this lake; Ctrl-C ends both."""
+    """Open Dagster (webserver and daemon) and MLflow over this lake; Ctrl-C (or SIGTERM) ends both."""
     from agent_world.home import service_home
     from dagster_project.loop import instance_of
 
@@ -30,7 +32,12 @@ def command(lake: str, dagster_port: int, mlflow_port: int) -> None:
         "--workers", "1",
     ]  # fmt: skip
     click.echo(f"Dagster  http://127.0.0.1:{dagster_port}\nMLflow   http://127.0.0.1:{mlflow_port}\nCtrl-C ends both.")
-    services = [subprocess.Popen([sys.executable, *arguments], env=environment) for arguments in (dagster, mlflow)]
+    signal.signal(signal.SIGTERM, _interrupt)
+    # A group of its own for each: both start helpers that outlive them when only they are asked to end.
+    services = [
+        subprocess.Popen([sys.executable, *arguments], env=environment, start_new_session=True)
+        for arguments in (dagster, mlflow)
+    ]
     try:
         for service in services:
             service.wait()
@@ -38,6 +45,17 @@ def command(lake: str, dagster_port: int, mlflow_port: int) -> None:
         pass
     finally:
         for service in services:
-            service.terminate()
-        for service in services:
-            service.wait(timeout=30)
+            _end(service)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _end(service: subprocess.Popen[bytes], patience: float = 20) -> None:
+    """Ask the whole group of `service` to end, and make it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(service.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            service.wait(timeout=patience)
