@@ -13,7 +13,9 @@ import pytest
 
 from agent_world import world
 from agent_world.home import service_home
+from agent_world.identity import rng
 from agent_world.lake.faults import KILL_AT
+from agent_world.lake.lineage import impact
 
 pytestmark = pytest.mark.long
 
@@ -75,3 +77,25 @@ def test_the_lake_answers_with_the_databases_of_dagster_and_mlflow_deleted(undis
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert service_home(str(undisturbed)).exists()
+
+
+def test_the_impact_of_fifty_tools_is_what_the_stored_calls_say(undisturbed):
+    lake = world.open(undisturbed)
+    pins = {row["version_id"]: set(row["tool_versions"]) for row in lake.read("environments")}
+    calls = {
+        row["version_id"]: (row["environments"], {call["tool"] for call in row["plan"]})
+        for row in lake.read("tasks", columns=["version_id", "environments", "plan"])
+    } | {
+        row["version_id"]: ([row["environment"]], {step["tool"] for step, _ in row["steps"]})
+        for row in lake.read("trajectories", columns=["version_id", "environment", "steps"])
+    }
+    tools = lake.read("tools", columns=["version_id", "name"])
+    asked = rng("impact", 0).sample(tools, 50)
+    for tool in asked:
+        used_by = {
+            version
+            for version, (environments, names) in calls.items()
+            if tool["name"] in names and any(tool["version_id"] in pins[pinned] for pinned in environments)
+        }
+        assert {link.child for link in impact(lake, tool["version_id"]).used_by} == used_by, tool
+    assert any(not impact(lake, tool["version_id"]).used_by for tool in tools)  # walked past, or never walked to
