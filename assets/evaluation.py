@@ -1,5 +1,7 @@
 """Evaluation on the fixed held-out set, on which nothing is tuned: greedy and sampled, a row a sample."""
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -19,7 +21,12 @@ from assets.progress import Progress
 from assets.resources import LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
+from assets.traces import keep_some, show
+from assets.tracking import Tracker
 from assets.training import task_set
+
+_POLICY = re.compile(r"pi\d+")
+"""Names of checkpoints that a round ends with: no control, nothing on the way."""
 
 
 def points(settings: Settings, round: int) -> list[str]:
@@ -38,16 +45,21 @@ def evaluation(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
 ) -> dg.MaterializeResult:
     """Pass rates on the held-out set with bootstrap intervals over tasks, for each checkpoint of the round."""
-    world, settings = lake.open(), run.settings
+    world, settings, log = lake.open(), run.settings, tracker.open()
     made = []
     for key in context.partition_keys:
         round = round_number(key)
         known = {row["name"] for row in world.read("checkpoints", columns=["name"])}
         names = [name for name in points(settings, round) if name in known]
+        mlflow_run = log.round_run(key, {}, {})
         with closing(Progress("evaluation", len(names))) as progress:
             for name in names:
-                made.append(measure(context, world, tracker, settings, name=name, round=round))
+                made.append(measure(context, world, log, mlflow_run, settings, name=name, round=round))
                 progress.advance(name)
+        best = best_policy(world)
+        if best:
+            log.crown(best)
+        log.finish(mlflow_run, {"lake/events_version": str(world.events_version())})
     rows = world.read("evaluations")
     shown = {}
     for row in rows:
@@ -59,7 +71,8 @@ def evaluation(
 def measure(
     context: dg.AssetExecutionContext,
     world: World,
-    tracker: TrackerResource,
+    log: Tracker,
+    mlflow_run: str,
     settings: Settings,
     *,
     name: str,
@@ -72,8 +85,9 @@ def measure(
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in tasks["tasks"]]
-        for mode, samples in (("greedy", 1), ("sampled", settings.samples)):
-            for sample in samples_of(world, settings, version, bound, mode=mode, samples=samples):
+        for mode, count in (("greedy", 1), ("sampled", settings.samples)):
+            samples = samples_of(world, settings, version, bound, mode=mode, samples=count)
+            for sample in samples:
                 failure = label_failure(sample.trajectory, world.task(sample.task).task)
                 batch.record(
                     "evaluations",
@@ -81,15 +95,36 @@ def measure(
                         point=name, task_set=tasks["version_id"], round=round, failure=failure and failure.label
                     ),
                 )
+            if mode == "sampled":
+                keep_some(batch, samples, policy=version, task_set=VersionId(tasks["version_id"]), round=round)
 
-    commit(world, f"evaluation/{name}", "", derivation, context.run_id, fill)
-    log = tracker.open()
-    mlflow_run = log.round_run(f"r{round:02d}", {}, {})
+    batch = commit(world, f"evaluation/{name}", "", derivation, context.run_id, fill)
+    measured = {"policy_version": version, "task_set": tasks["version_id"]}
     for mode in ("greedy", "sampled"):
-        rate = pass_rate(world.read("evaluations", where={"point": name, "mode": mode}))
+        rate = pass_rate(world.read("evaluations", where={**measured, "mode": mode}))
         if rate:
             log.log(mlflow_run, [(f"held_out/{name}/{mode}", rate.estimate, 0)])
+    show(world, log, mlflow_run, batch.versions, point=name, policy=version)
     return version
+
+
+def best_policy(world: World) -> VersionId | None:
+    """The policy of a round with the best sampled pass rate on the held-out set, of equals the first; None before any.
+
+    Controls and checkpoints on the way to a policy are measured too, but never chosen.
+    """
+    current = {
+        row["version_id"]
+        for row in world.read("checkpoints", where={"state": "created"}, columns=["version_id", "name"])
+        if _POLICY.fullmatch(row["name"])
+    }
+    by_policy = defaultdict(list)
+    held_out = task_set(world, "held_out")["version_id"]
+    for row in world.read("evaluations", where={"task_set": held_out, "mode": "sampled"}):
+        if row["policy_version"] in current:
+            by_policy[row["policy_version"]].append(row)
+    rates = {policy: rate.estimate for policy, rows in by_policy.items() if (rate := pass_rate(rows))}
+    return VersionId(max(rates, key=rates.__getitem__)) if rates else None
 
 
 def samples_of(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
+    from mlflow.entities.model_registry import ModelVersion
 
 EXPERIMENT = "agent-world"
 MODEL = "agent-world-policy"
@@ -62,37 +65,78 @@ class Tracker:
         for start in range(0, len(fresh), _BATCH):
             self.client.log_batch(run, metrics=fresh[start : start + _BATCH])
 
-    def register(self, run: str, checkpoint: str, source: str, round: str) -> None:
-        """A registry version of this checkpoint, aliased champion; registered once."""
+    def register(self, run: str, checkpoint: str, files: Mapping[str, bytes], tags: Mapping[str, str]) -> None:
+        """A registry version of this checkpoint, made once; its source is a copy of `files` that MLflow can fetch."""
         from mlflow.exceptions import MlflowException
 
+        if self._registered(checkpoint):
+            return
         try:
             self.client.create_registered_model(MODEL)
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-        versions = self.client.search_model_versions(f"name = '{MODEL}'")
-        known = next((v for v in versions if v.tags.get("lake_version") == checkpoint), None)
-        version = known or self.client.create_model_version(
-            MODEL, source, run_id=run, tags={"round": round, "lake_version": checkpoint}
+        path = f"checkpoints/{checkpoint}"
+        with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
+            for name, content in files.items():
+                target = Path(folder, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            self.client.log_artifacts(run, folder, path)
+        self.client.create_model_version(
+            MODEL, f"runs:/{run}/{path}", run_id=run, tags={"lake_version": checkpoint, **tags}
         )
-        self.client.set_registered_model_alias(MODEL, "champion", version.version)
 
-    def trace(self, name: str, steps: Sequence[tuple[str, Any, Any]], tags: Mapping[str, str]) -> None:
-        """One agent trace with a span for each (tool, input, output)."""
-        root = self.client.start_trace(name, span_type="AGENT", tags=dict(tags), experiment_id=self.experiment)
+    def crown(self, checkpoint: str) -> None:
+        """Give this checkpoint the alias champion, if it is registered."""
+        found = self._registered(checkpoint)
+        if found:
+            self.client.set_registered_model_alias(MODEL, "champion", found.version)
+
+    def traced(self, tag: str, value: str, named_by: str) -> set[str]:
+        """What the tag `named_by` says of each trace whose `tag` has this value."""
+        found = self.client.search_traces(
+            locations=[self.experiment], filter_string=f"tags.`{tag}` = '{value}'", include_spans=False
+        )
+        return {trace.info.tags.get(named_by, "") for trace in found}
+
+    def trace(
+        self,
+        run: str,
+        name: str,
+        steps: Sequence[tuple[str, Any, Any]],
+        tags: Mapping[str, str],
+        *,
+        asked: Any,
+        came_of_it: Any,
+    ) -> None:
+        """One agent trace of the run, with a span for each (tool, input, output); `flush` waits until it is written."""
+        root = self.client.start_trace(
+            name, span_type="AGENT", inputs=asked, tags=dict(tags), experiment_id=self.experiment, run_id=run
+        )
         for tool, given, returned in steps:
             span = self.client.start_span(
                 tool, trace_id=root.trace_id, parent_id=root.span_id, span_type="TOOL", inputs=given
             )
             self.client.end_span(root.trace_id, span.span_id, outputs=returned)
-        self.client.end_trace(root.trace_id)
+        self.client.end_trace(root.trace_id, outputs=came_of_it)
+
+    def flush(self) -> None:
+        """Wait until every trace is written: MLflow writes them behind the caller's back."""
+        import mlflow
+
+        mlflow.flush_trace_async_logging()
 
     def finish(self, run: str, tags: Mapping[str, str]) -> None:
-        """Close a run and tie it to what was made in it."""
-        for key, value in tags.items():
-            self.client.set_tag(run, key, value)
-        self.client.set_terminated(run)
+        """Close a run and tie it to what was made in it; one that was closed before keeps its end."""
+        if self.client.get_run(run).info.status == "RUNNING":
+            for key, value in tags.items():
+                self.client.set_tag(run, key, value)
+            self.client.set_terminated(run)
+
+    def _registered(self, checkpoint: str) -> ModelVersion | None:
+        versions = self.client.search_model_versions(f"name = '{MODEL}'")
+        return next((v for v in versions if v.tags.get("lake_version") == checkpoint), None)
 
     def _run(self, key: str, name: str, parameters: Mapping[str, Any], tags: Mapping[str, str]) -> str:
         found = self._find(key)

@@ -165,7 +165,7 @@ def _track(
     )
     rows = world.read("training_metrics", where={"job": job.job_hash})
     log.log(run, [(f"{name}/{row['metric']}", row["value"], row["step"]) for row in rows])
-    log.register(run, version, f"{world.uri}/checkpoints/{version}", f"r{round:02d}")
+    log.register(run, version, world.files(version), {"round": f"r{round:02d}", "lake": world.uri})
     with world.begin("checkpoint/mlflow", name, derivation=sha256(f"{version} {run}")) as batch:
         if not batch.done:
             batch.observe(version, {"mlflow_run": run})
