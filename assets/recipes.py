@@ -3,7 +3,7 @@
 from assets.settings import Settings
 from trainers.job import Hyper
 
-_TINY = {"max_trajectory_tokens": 1024, "max_generation_tokens": 128, "max_turns": 20}
+_TINY = {"max_trajectory_tokens": 1024, "max_generation_tokens": 48, "max_turns": 20}
 
 
 def init_hyper(settings: Settings) -> Hyper:
