@@ -25,7 +25,13 @@ def test_a_mutation_still_fits_the_code(mutation: Mutation):
 def copy(tmp_path_factory) -> Path:
     """A copy of the sources, to be mutated."""
     target = tmp_path_factory.mktemp("mutant") / "repository"
-    ignored = shutil.ignore_patterns(".venv", ".mcp", ".git", "__pycache__", "*.services", "lake")
+    nowhere = shutil.ignore_patterns("__pycache__")
+    at_the_top = shutil.ignore_patterns(".venv", ".mcp", ".git", "__pycache__", "*.services", "lake")
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        # Only at the top is `lake` a run's data; `agent_world/lake` and `tests/lake` are sources.
+        return (at_the_top if Path(folder) == ROOT else nowhere)(folder, names)
+
     shutil.copytree(ROOT, target, ignore=ignored, ignore_dangling_symlinks=True)
     return target
 
@@ -48,4 +54,5 @@ def test_a_mutation_breaks_a_test(copy: Path, mutation: Mutation):
         )
     finally:
         path.write_text(original, "utf-8")
+    assert "ERROR collecting" not in done.stdout, f"no test ran: {done.stdout[-800:]}"
     assert done.returncode == 1, f"no test noticed: {done.stdout[-800:]}"
