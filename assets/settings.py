@@ -24,17 +24,17 @@ class Settings:
     environments: int = 14
     complexification_rounds: int = 2
     tasks: int = 16
-    practice: int = 70
+    practice: int = 56
     held_out: int = 8
     arena_environments: int = 5
     arena: int = 4
     weakest: int = 4
     targeted: int = 12
     rounds: int = 2
-    sft_steps: int = 700
-    grpo_steps: int = 20
+    sft_steps: int = 600
+    grpo_steps: int = 10
     round_sft_steps: int = 120
-    round_grpo_steps: int = 10
+    round_grpo_steps: int = 5
     samples: int = 8
     control: bool = False
     threads: int = 2
@@ -51,8 +51,8 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=40, practice=250, held_out=10, arena=6, weakest=7, targeted=30, sft_steps=3000, grpo_steps=60,
-        round_sft_steps=400, round_grpo_steps=25, control=True,
+        tasks=40, practice=250, held_out=10, arena=6, weakest=7, targeted=30, sft_steps=3000, grpo_steps=40,
+        round_sft_steps=400, round_grpo_steps=15, control=True,
     ),
 }  # fmt: skip
 

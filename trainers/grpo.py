@@ -225,22 +225,22 @@ class _Rollouts:
 
     def _run(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
         """All episodes; those that the harness spoilt are run again a few times."""
-        options = self._options
-        done = roll_out(specs, self._policy, sandbox=self._sandbox, max_steps=options.max_turns, live=options.live)
-        for _ in range(options.retries):
+        done = self._played(specs)
+        for _ in range(self._options.retries):
             spoilt = [index for index, trajectory in enumerate(done) if trajectory.outcome.reward is None]
             if not spoilt:
                 break
-            again = roll_out(
-                [specs[index] for index in spoilt],
-                self._policy,
-                sandbox=self._sandbox,
-                max_steps=options.max_turns,
-                live=options.live,
-            )
+            again = self._played([specs[index] for index in spoilt])
             for index, trajectory in zip(spoilt, again, strict=True):
                 done[index] = trajectory
         return done
+
+    def _played(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """One attempt each. The first step outside the format ends it: the rest would cost much and teach nothing."""
+        options = self._options
+        return roll_out(
+            specs, self._policy, sandbox=self._sandbox, max_steps=options.max_turns, max_malformed=1, live=options.live
+        )
 
 
 def _spread(written: Sequence[bool], trajectory: Trajectory) -> list[float]:

@@ -58,6 +58,7 @@ def roll_out(
     *,
     sandbox: Sandbox | None = None,
     max_steps: int = MAX_STEPS,
+    max_malformed: int = MAX_MALFORMED,
     live: int = 64,
     user: User | None = None,
     free_form: Judge | None = None,
@@ -66,7 +67,8 @@ def roll_out(
     """Run all `episodes`, at most `live` at once, one `policy.act` for all live ones; one trajectory each, in order.
 
     An episode that the policy cannot go on with (its `act` raises for it alone as well) is an `infra_error`; its
-    neighbours go on. An episode without an answer after `max_steps` steps has failed.
+    neighbours go on. An episode without an answer after `max_steps` steps has failed, and so has one with
+    `max_malformed` steps that were none.
 
     Raises:
         PinMismatchError, UnjudgeableTaskError: an episode that should never have been opened.
@@ -86,7 +88,7 @@ def roll_out(
                     name=names[index], open_session=open_session,
                 )  # fmt: skip
             ready = {index: episode for index, episode in running.items() if not episode.over}
-            _advance(list(ready.values()), policy, max_steps)
+            _advance(list(ready.values()), policy, max_steps, max_malformed)
             ended = [index for index, episode in running.items() if episode.over]
             policy.forget([names[index] for index in ended])
             for index in ended:
@@ -117,7 +119,7 @@ def version_of(task: Task) -> VersionId:
     return version_id(task.task_id, content_hash("task", encode(task)))
 
 
-def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int) -> None:
+def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int, max_malformed: int) -> None:
     """One step for each episode."""
     for episode, step in zip(episodes, _steps(episodes, policy), strict=True):
         if isinstance(step, Exception):
@@ -125,7 +127,7 @@ def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int) -> Non
             continue
         episode.take(step)
         malformed = sum(taken.kind == "malformed" for taken, _ in episode.steps)
-        if not episode.over and malformed >= MAX_MALFORMED:
+        if not episode.over and malformed >= max_malformed:
             episode.give_up(f"{malformed} malformed steps")
         elif not episode.over and len(episode.steps) >= max_steps:
             episode.give_up(f"no answer within {max_steps} steps")
