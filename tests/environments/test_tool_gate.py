@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from agent_world.environments.model import Call, Meaning, Tool, ToolTest
+from agent_world.environments.session import Session
 from agent_world.environments.tool_gate import check_environment, check_tools
 from agent_world.sandbox import default_sandbox
 from tests.toy import toy_environment
@@ -215,3 +216,10 @@ def test_an_environment_needs_a_tool_and_a_passing_test():
     good = check_environment(TOY.database, TOY.files, kept, default_sandbox())
     assert good.accepted and good.tools == 1 and good.tests == 1 and good.digest is not None
     assert check_environment(TOY.database, TOY.files, dropped, default_sandbox()).reasons == ("no_tool", "no_test")
+
+
+def test_an_environment_whose_two_resets_differ_is_rejected(monkeypatch):
+    kept = judged([TOY.tool("get_book")], [case("get_book", {"book_id": "B3"}, BOOK)])
+    digests = iter(["one", "another"])
+    monkeypatch.setattr(Session, "digest", lambda session: next(digests))
+    assert check_environment(TOY.database, TOY.files, kept, default_sandbox()).reasons == ("unstable_reset",)
