@@ -24,14 +24,14 @@ class Settings:
     environments: int = 14
     complexification_rounds: int = 2
     tasks: int = 16
-    practice: int = 56
+    practice: int = 48
     held_out: int = 8
     arena_environments: int = 5
     arena: int = 4
     weakest: int = 4
     targeted: int = 12
     rounds: int = 2
-    sft_steps: int = 600
+    sft_steps: int = 500
     grpo_steps: int = 10
     round_sft_steps: int = 120
     round_grpo_steps: int = 5
