@@ -69,7 +69,7 @@ def evaluate(
     seed: int = 0,
     sandbox: Sandbox | None = None,
     max_steps: int = MAX_STEPS,
-    live: int = 256,
+    live: int = 192,
 ) -> list[Sample]:
     """Run every task `samples` times, all samples of a task after each other; `policy` decides what its mode means.
 
