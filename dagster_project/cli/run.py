@@ -19,7 +19,7 @@ INTERRUPTED = 130
     type=click.Choice(["smoke", "default", "full"]),
     default="default",
     show_default=True,
-    help="How much of everything: smoke about a minute, default under ten, full up to forty.",
+    help="How much of everything: smoke about a minute, default about twelve, full up to an hour.",
 )
 @click.option("--seed", type=int, help="Seed of the run: the same seed gives the same artifacts.")
 @click.option("--rounds", type=click.IntRange(0, 9), help="Rounds of evaluate, diagnose, target and train.")
