@@ -112,8 +112,8 @@ def order_for(
     environment = world.environment(built(world, through=round - (purpose == "arena"))[key]["version_id"])
     others = [
         decode(Task, world.payload(VersionId(row["version_id"])))
-        for row in world.read("tasks")
-        if row["tier"] and row["partition"] == key and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
+        for row in world.read("tasks", where={"partition": key}, columns=["version_id", "tier", "purpose", "round"])
+        if row["tier"] and _rank(row["purpose"], row["round"]) < _rank(purpose, round)
     ]
     return Order(
         environment=environment,

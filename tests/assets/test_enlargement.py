@@ -17,8 +17,8 @@ from assets.databases import snapshot_of
 from assets.environments import accept, built
 from assets.settings import Settings
 from assets.tools import save_tools
-from tests.dagster_project.test_task_command import THEME
 from tests.toy import toy_environment
+from tests.toy_lake import THEME
 
 KEY = "toy-library"
 TOY = toy_environment()

@@ -9,18 +9,16 @@ import pytest
 
 from agent_world import world
 from agent_world.arena.evaluation import evaluate
-from agent_world.codec import encode
-from agent_world.environments.state import logical_digest
 from agent_world.rollouts.policies import Gold, answer_step
-from agent_world.world import save_database, save_environment, save_task
+from agent_world.world import save_task
 from assets import evaluation
 from assets.partitions import rounds
 from assets.resources import LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.traces import SHOWN
 from assets.tracking import MODEL
-from tests.dagster_project.test_task_command import THEME
 from tests.rollouts.cases import ENVIRONMENT, READING, WRITING
+from tests.toy_lake import save_toy
 
 SETTINGS = Settings(samples=4, control=True)
 RIGHT = {
@@ -52,17 +50,8 @@ def samples_of(lake, settings, version, tasks, *, mode, samples):
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
     opened = world.open(tmp_path_factory.mktemp("evaluation") / "lake", create=True)
-    database = replace(ENVIRONMENT.database, digest=logical_digest(ENVIRONMENT.files))
     with opened.begin("toy", derivation="d0") as batch:
-        theme = batch.create("theme", "toy-theme", THEME)
-        kept = save_database(batch, replace(database, theme=theme), ENVIRONMENT.files, [(theme, "theme")])
-        tools = [
-            batch.create("tool", tool.tool_id, encode(tool), parents=[(kept, "database")]) for tool in ENVIRONMENT.tools
-        ]
-        environment = save_environment(
-            batch, environment_id="toy-library", title="City library", description="Books and loans.", theme=theme,
-            database=kept, tools=tools,
-        )  # fmt: skip
+        environment, _ = save_toy(batch, ENVIRONMENT)
         tasks = [save_task(batch, replace(task, environments=(environment,))) for task in (READING, WRITING)]
         held_out = {"name": "held_out", "purpose": "held_out", "round": 0, "tasks": sorted(tasks), "size": 2}
         batch.create("task_set", "held_out", held_out, parents=[(task, "task") for task in tasks])

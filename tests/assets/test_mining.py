@@ -8,8 +8,8 @@ from agent_world import world
 from agent_world.discovery.builds import Seed
 from agent_world.discovery.model import Mined, Rejected
 from assets.mining import _save
-from tests.dagster_project.test_task_command import THEME
 from tests.toy import toy_environment
+from tests.toy_lake import THEME
 
 TOY = toy_environment()
 FOUND, BEST, NEXT = {"score": 0.51}, {"score": 0.2}, {"score": 0.1}

@@ -5,31 +5,18 @@ import pytest
 from click.testing import CliRunner
 
 from agent_world import world
-from agent_world.codec import encode
-from agent_world.environments.state import logical_digest
-from agent_world.world import save_database, save_environment, save_task
+from agent_world.world import save_task
 from dagster_project.cli.task import command
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
+from tests.toy_lake import save_toy
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory) -> str:
     uri = str(tmp_path_factory.mktemp("lake"))
     opened = world.open(uri, create=True)
-    digest = logical_digest(ENVIRONMENT.files)
     with opened.begin("toy", derivation="d0") as batch:
-        theme = batch.create("theme", "toy-theme", THEME)
-        database = save_database(
-            batch, replace(ENVIRONMENT.database, theme=theme, digest=digest), ENVIRONMENT.files, [(theme, "theme")]
-        )
-        tools = [
-            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")])
-            for tool in ENVIRONMENT.tools
-        ]
-        version = save_environment(
-            batch, environment_id="toy-library", title="City library", description="Books and loans.", theme=theme,
-            database=database, tools=tools,
-        )  # fmt: skip
+        version, _ = save_toy(batch, ENVIRONMENT)
         for task in (READING, WRITING, PROGRAM):
             saved = save_task(batch, replace(task, environments=(version,)))
             batch.observe(saved, {"accepted": True, "tier": "train", "solver_passes": 5, "random_passes": 0})
@@ -39,12 +26,6 @@ def lake(tmp_path_factory) -> str:
              "accepted": True, "reason": None, "evidence": {}, "author": "rule", "round": 0},
         )  # fmt: skip
     return uri
-
-
-THEME = {
-    "source": "M3", "origin": "tests", "title": "City library", "description": "Books and loans.", "tools": [],
-    "nouns": ["book"], "verbs": ["lend"], "licence": "CC0-1.0", "sha256": "0" * 64,
-}  # fmt: skip
 
 
 def task(lake, *arguments):

@@ -6,29 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_world import world
-from agent_world.codec import encode
 from agent_world.lake.lineage import impact
 from agent_world.rollouts.model import Outcome, Step, Trajectory
 from tests.toy import toy_environment, toy_tasks
+from tests.toy_lake import save_toy
 
 
 def test_the_impact_of_each_tool_is_what_a_search_through_all_stored_calls_finds(tmp_path: Path):
     lake = world.open(tmp_path / "lake", create=True)
     toy = toy_environment()
     with lake.begin("environments", derivation="d") as batch:
-        theme = batch.create("theme", "library", {"title": "library"})
-        database = world.save_database(batch, replace(toy.database, theme=theme), dict(toy.files), [(theme, "theme")])
-        parents = [(database, "database")]
-        tools = [batch.create("tool", tool.tool_id, encode(tool), parents=parents) for tool in toy.tools]
-        environment = world.save_environment(
-            batch,
-            environment_id=toy.environment_id,
-            title=toy.title,
-            description=toy.description,
-            theme=theme,
-            database=database,
-            tools=tools,
-        )
+        environment, tools = save_toy(batch, toy)
         first = world.save_task(batch, replace(toy_tasks()[0], environments=(environment,)))
     with lake.begin("tasks", derivation="d") as batch:
         for number, task in enumerate(toy_tasks()[1:]):

@@ -18,6 +18,7 @@ from agent_world.rollouts.policies import Gold
 from agent_world.rollouts.randoms import RandomAgent
 from tests.models import little
 from tests.toy import toy_environment, toy_tasks
+from tests.toy_lake import save_toy
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
@@ -247,16 +248,7 @@ def lived(tmp_path_factory):
     """Episodes of the toy world as they were lived, and as the lake gives them back: pairs."""
     home = world.open(tmp_path_factory.mktemp("lake") / "lake", create=True)
     with home.begin("toy", derivation="toy") as batch:
-        toy = toy_environment()
-        theme = batch.create("theme", "toy-theme", {"title": "library"})
-        database = world.save_database(batch, replace(toy.database, theme=theme), toy.files, [(theme, "theme")])
-        tools = [
-            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")]) for tool in toy.tools
-        ]
-        environment = world.save_environment(
-            batch, environment_id=toy.environment_id, title=toy.title, description=toy.description, theme=theme,
-            database=database, tools=tools,
-        )  # fmt: skip
+        environment, _ = save_toy(batch, toy_environment())
         pinned = [replace(task, environments=(environment,)) for task in toy_tasks()]
         tasks = {world.save_task(batch, task): task for task in pinned}
     toy = home.environment(environment)

@@ -11,6 +11,7 @@ import pytest
 
 from agent_world import world
 from agent_world.codec import encode
+from tests.toy_lake import save_toy
 from tests.trainers import jobs
 from trainers.supervisor import TrainingFailedError, output_folder, supervise
 
@@ -21,16 +22,7 @@ def lake(tmp_path_factory):
     uri = str(tmp_path_factory.mktemp("lake") / "lake")
     home = world.open(uri, create=True)
     with home.begin("toy", derivation="toy") as batch:
-        theme = batch.create("theme", "toy-theme", {"title": "library"})
-        toy = jobs.ENVIRONMENT
-        database = world.save_database(batch, replace(toy.database, theme=theme), toy.files, [(theme, "theme")])
-        tools = [
-            batch.create("tool", tool.tool_id, encode(tool), parents=[(database, "database")]) for tool in toy.tools
-        ]
-        environment = world.save_environment(
-            batch, environment_id=toy.environment_id, title=toy.title, description=toy.description, theme=theme,
-            database=database, tools=tools,
-        )  # fmt: skip
+        environment, _ = save_toy(batch, jobs.ENVIRONMENT)
         trajectories = []
         for task, steps in ((jobs.READING, jobs.little.EPISODE), (jobs.WRITING, jobs.LOANS)):
             version = world.save_task(batch, replace(task, environments=(environment,)))
