@@ -3,12 +3,13 @@
 import dagster as dg
 
 from agent_world.arena.sampling import sample_environments
+from agent_world.engine import Engine
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
 from agent_world.world import World, save_trajectory
 from assets.checks import check_specs, prove_all
-from assets.evaluation import samples_of
 from assets.partitions import IN_ONE_RUN, round_number, rounds
+from assets.playing import samples_of
 from assets.policies import checkpoint
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
@@ -47,13 +48,13 @@ def arena(
         ]
         produce_all(context, world, engine.engine, settings, f"arena/{key}", orders)
         tasks = save_set(context, world, settings, set_name(round), purpose="arena", round=round)
-        made += attempt(context, world, settings, round, tasks)
+        made += attempt(context, world, engine.engine, settings, round, tasks)
         counts[key] = len(drawn)
     return report(world, {"environments": counts, "attempts": len(made)}, made, prove_all(world, "trajectories"))
 
 
 def attempt(
-    context: dg.AssetExecutionContext, world: World, settings: Settings, round: int, tasks: VersionId
+    context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, round: int, tasks: VersionId
 ) -> tuple[VersionId, ...]:
     """Attempts of the round's policy at the round's tasks, each a trajectory with its reward."""
     version = checkpoint(world, f"pi{round - 1}")
@@ -61,7 +62,7 @@ def attempt(
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in world.payload(tasks)["tasks"]]
-        for sample in samples_of(world, settings, version, bound, mode="sampled", samples=settings.samples):
+        for sample in samples_of(world, engine, settings, version, bound, mode="sampled", samples=settings.samples):
             made = save_trajectory(
                 batch,
                 sample.trajectory,

@@ -2,23 +2,22 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from contextlib import closing
 
 import dagster as dg
 
-from agent_world.arena.evaluation import Mode, Sample, evaluate, pass_rate
+from agent_world.arena.evaluation import pass_rate
 from agent_world.arena.labels import label_failure
+from agent_world.engine import Engine
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
-from agent_world.models.named import open_policy
-from agent_world.sandbox import default_sandbox
-from agent_world.world import BoundTask, World
+from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.partitions import IN_ONE_RUN, round_number, rounds
+from assets.playing import samples_of
 from assets.policies import checkpoint
 from assets.progress import Progress
-from assets.resources import LakeResource, RunResource, TrackerResource
+from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.traces import keep_some, show
@@ -42,8 +41,9 @@ def points(settings: Settings, round: int) -> list[str]:
     backfill_policy=IN_ONE_RUN, check_specs=check_specs("evaluation", "evaluations"),
 )  # fmt: skip
 def evaluation(
-    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
-) -> dg.MaterializeResult:
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource,
+    engine: EngineResource,
+) -> dg.MaterializeResult:  # fmt: skip
     """Pass rates on the held-out set with bootstrap intervals over tasks, for each checkpoint of the round."""
     world, settings, log = lake.open(), run.settings, tracker.open()
     made = []
@@ -54,7 +54,7 @@ def evaluation(
         mlflow_run = log.round_run(key, {}, {})
         with closing(Progress("evaluation", len(names))) as progress:
             for name in names:
-                made.append(measure(context, world, log, mlflow_run, settings, name=name, round=round))
+                made.append(measure(context, world, engine.engine, log, mlflow_run, settings, name=name, round=round))
                 progress.advance(name)
         best = best_policy(world)
         if best:
@@ -71,6 +71,7 @@ def evaluation(
 def measure(
     context: dg.AssetExecutionContext,
     world: World,
+    engine: Engine,
     log: Tracker,
     mlflow_run: str,
     settings: Settings,
@@ -86,7 +87,7 @@ def measure(
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in tasks["tasks"]]
         for mode, count in (("greedy", 1), ("sampled", settings.samples)):
-            samples = samples_of(world, settings, version, bound, mode=mode, samples=count)
+            samples = samples_of(world, engine, settings, version, bound, mode=mode, samples=count)
             for sample in samples:
                 failure = label_failure(sample.trajectory, world.task(sample.task).task)
                 batch.record(
@@ -125,14 +126,3 @@ def best_policy(world: World) -> VersionId | None:
             by_policy[row["policy_version"]].append(row)
     rates = {policy: rate.estimate for policy, rows in by_policy.items() if (rate := pass_rate(rows))}
     return VersionId(max(rates, key=rates.__getitem__)) if rates else None
-
-
-def samples_of(
-    world: World, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *, mode: Mode, samples: int
-) -> list[Sample]:
-    """Attempts of the checkpoint at the tasks, greedy or at temperature 1."""
-    known = [bound.task for bound in tasks], [bound.environment for bound in tasks]
-    with open_policy(version, *known, world, temperature=0.0 if mode == "greedy" else 1.0) as policy:
-        return evaluate(
-            policy, tasks, mode=mode, samples=samples, seed=settings.seed, sandbox=default_sandbox(), max_steps=20
-        )

@@ -5,10 +5,11 @@ import dagster as dg
 from agent_world.identity import VersionId
 from agent_world.world import World
 from assets.checks import check_specs, prove_all
-from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
-from assets.resources import LakeResource, RunResource, TrackerResource
+from assets.recipes import GRPO_TASKS, cold_start_hyper, grpo_hyper, init_hyper
+from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
+from assets.screening import learnable
 from assets.stage import report
-from assets.training import general_demonstrations, job_of, task_set, train
+from assets.training import demonstrations, job_of, task_set, train
 
 
 def checkpoint(world: World, name: str) -> VersionId:
@@ -27,7 +28,7 @@ def untrained(
     """A tiny causal LM with random weights; its tokenizer is made from the words of the demonstrations."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = general_demonstrations(world)
+    shown = demonstrations(world, "general", "practice")
     job = job_of(world, settings, method="init", base=None, tasks=tasks, hyper=init_hyper(settings), trajectories=shown)
     version = train(context, world, tracker, settings, name="untrained", round=0, job=job, tasks=tasks)
     return report(world, {"demonstrations": len(shown)}, [version])
@@ -40,7 +41,7 @@ def cold_start(
     """SFT on the solver's successful trajectories of the training tasks."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = general_demonstrations(world)
+    shown = demonstrations(world, "general", "practice")
     job = job_of(
         world, settings, method="sft", base=checkpoint(world, "untrained"), tasks=tasks,
         hyper=cold_start_hyper(settings), trajectories=shown,
@@ -51,17 +52,23 @@ def cold_start(
 
 @dg.asset(
     group_name="training", kinds={"delta", "torch"}, deps=["cold_start"],
-    check_specs=check_specs("base_policy", "checkpoints", "training_metrics"),
+    check_specs=check_specs("base_policy", "checkpoints", "training_metrics", "task_sets"),
 )  # fmt: skip
 def base_policy(
-    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
-) -> dg.MaterializeResult:
-    """pi0: multi-environment GRPO on the general training set, from the cold start."""
+    context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource,
+    engine: EngineResource,
+) -> dg.MaterializeResult:  # fmt: skip
+    """pi0: multi-environment GRPO from the cold start, on those tasks of the general training set that it can learn."""
     world, settings = lake.open(), run.settings
-    tasks = task_set(world, "training")
+    general, start = task_set(world, "training"), checkpoint(world, "sft")
+    tasks = learnable(
+        context, world, engine.engine, settings, policy=start, name="pi0", round=0, tasks=general,
+        fewest=GRPO_TASKS,
+    )  # fmt: skip
     job = job_of(
-        world, settings, method="grpo", base=checkpoint(world, "sft"), tasks=tasks,
+        world, settings, method="grpo", base=start, tasks=tasks,
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job, tasks=tasks)
-    return report(world, {"tasks": tasks["size"]}, [version], prove_all(world, "checkpoints", "training_metrics"))
+    sizes = {"tasks": general["size"], "learnable": tasks["size"]}
+    return report(world, sizes, [version], prove_all(world, "checkpoints", "training_metrics", "task_sets"))

@@ -3,6 +3,9 @@
 from assets.settings import Settings
 from trainers.job import Hyper
 
+GRPO_TASKS = 16
+"""Groups of rollouts in a step."""
+
 _TINY = {"max_trajectory_tokens": 1024, "max_generation_tokens": 48, "max_turns": 20}
 
 
@@ -19,9 +22,11 @@ def cold_start_hyper(settings: Settings) -> Hyper:
 def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
     """GRPO with the paper's clipping and groups, at a rate and a batch that suit a model of a million parameters.
 
-    A step takes 16 of the set's `tasks`, or all of a smaller set.
+    A step takes `GRPO_TASKS` of the set's `tasks`, or all of a smaller set.
     """
-    return Hyper(steps=steps, learning_rate=8e-4, tasks_per_step=min(16, tasks), threads=settings.threads, **_TINY)
+    return Hyper(
+        steps=steps, learning_rate=8e-4, tasks_per_step=min(GRPO_TASKS, tasks), threads=settings.threads, **_TINY
+    )
 
 
 def demonstration_hyper(settings: Settings) -> Hyper:

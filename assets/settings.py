@@ -15,8 +15,8 @@ class Settings:
     """Everything a run is parameterised by; it is part of the derivation of what the run makes.
 
     `tasks` are accepted training tasks aimed at per environment, `practice` candidates to demonstrate, `held_out`
-    evaluation tasks, `arena` fresh tasks a round, `targeted` new training tasks a round for each of the `weakest`
-    environments. Steps are optimiser steps.
+    evaluation tasks, `arena` fresh tasks a round; `targeted` new training tasks a round for each of the `weakest`
+    environments, and `targeted_practice` candidates to demonstrate. Steps are optimiser steps.
     """
 
     seed: int = 7
@@ -30,6 +30,7 @@ class Settings:
     arena: int = 4
     weakest: int = 4
     targeted: int = 12
+    targeted_practice: int = 24
     rounds: int = 2
     sft_steps: int = 500
     grpo_steps: int = 10
@@ -46,13 +47,13 @@ class Settings:
 
 PROFILES: Mapping[str, Settings] = {
     "smoke": Settings(
-        themes=20, environments=3, tasks=6, practice=12, held_out=3, arena=2, weakest=2, targeted=3, rounds=1,
-        sft_steps=40, grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
+        themes=20, environments=3, tasks=6, practice=12, held_out=3, arena=2, weakest=2, targeted=3,
+        targeted_practice=6, rounds=1, sft_steps=40, grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=40, practice=250, held_out=10, arena=6, weakest=7, targeted=30, sft_steps=3000, grpo_steps=40,
-        round_sft_steps=400, round_grpo_steps=15, control=True,
+        tasks=40, practice=120, held_out=10, arena=6, weakest=7, targeted=20, targeted_practice=60, sft_steps=1500,
+        grpo_steps=60, round_sft_steps=400, round_grpo_steps=15, control=True,
     ),
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ def targeted_tasks(
 ) -> dg.MaterializeResult:
     """Tasks that practise the diagnosed ability of each weak environment, through the same gates as all others.
 
+    Beside those that are trained on for reward there are more of them that are only demonstrated.
     Where the guideline says that the database lacks variety, it is enriched first and the environment built again.
     """
     world, settings = lake.open(), run.settings
@@ -40,15 +41,15 @@ def targeted_tasks(
         names = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
         poor = [name for name in names if name in guidelines and guidelines[name].enrich]
         enriched[f"r{round:02d}"] = enlarge(context, world, engine.engine, settings, poor, round=round)
-        orders = [
-            order_for(
-                world, settings, name, count=settings.targeted, purpose="targeted", round=round,
-                guideline=guidelines[name],
-            )
-            for name in names
-            if name in guidelines
-        ]  # fmt: skip
-        produce_all(context, world, engine.engine, settings, f"targeted/r{round:02d}", orders)
+        for purpose, count in (("targeted", settings.targeted), ("practice", settings.targeted_practice)):
+            orders = [
+                order_for(
+                    world, settings, name, count=count, purpose=purpose, round=round, guideline=guidelines[name]
+                )
+                for name in names
+                if name in guidelines
+            ]  # fmt: skip
+            produce_all(context, world, engine.engine, settings, f"{purpose}/r{round:02d}", orders)
         tasks = save_set(context, world, settings, set_name(round), purpose="targeted", round=round)
         made.append(tasks)
         for name in names:

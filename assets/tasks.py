@@ -50,7 +50,7 @@ def tasks(
     world, settings = lake.open(), run.settings
     keys = accepted_keys(world, context.partition_keys)
     purposes: list[tuple[Purpose, int]] = [
-        ("general", settings.tasks), ("practice", settings.practice), ("held_out", settings.held_out)
+        ("general", settings.tasks), ("held_out", settings.held_out), ("practice", settings.practice)
     ]  # fmt: skip
     failed: list[str] = []
     for purpose, count in purposes:
@@ -126,9 +126,12 @@ def order_for(
     )
 
 
-def _rank(purpose: Purpose, round: int) -> int:
+_ORDER = ("general", "held_out", "arena", "targeted", "practice", "control")
+
+
+def _rank(purpose: Purpose, round: int) -> tuple[int, int]:
     """The order in which tasks are made. Only what comes before is excluded, so that a resumed run orders the same."""
-    return {"general": 0, "practice": 1, "held_out": 2, "arena": 3, "targeted": 4}[purpose] + 2 * round
+    return round, _ORDER.index(purpose)
 
 
 def produce_all(

@@ -10,6 +10,7 @@ import dagster as dg
 from agent_world.identity import VersionId, sha256
 from agent_world.lake.batch import Batch
 from agent_world.lake.code import code_version
+from agent_world.tasks.model import Purpose
 from agent_world.world import World
 from assets.progress import Progress
 from assets.resources import TrackerResource, work_folder
@@ -21,18 +22,13 @@ from trainers.metrics import METRICS
 from trainers.supervisor import supervise
 
 
-def demonstrations(world: World, tasks: Sequence[str]) -> tuple[VersionId, ...]:
-    """The demonstrations of these tasks, in the order of the lake."""
-    wanted = set(tasks)
+def demonstrations(world: World, *purposes: Purpose, round: int = 0) -> tuple[VersionId, ...]:
+    """The demonstrations of the tasks that were made in a round for these purposes, in the order of the lake."""
+    tasks = world.read("tasks", where={"round": round}, columns=["version_id", "purpose"])
+    wanted = {row["version_id"] for row in tasks if row["purpose"] in purposes}
     where = {"status": "pass", "purpose": "demonstration"}
     rows = world.read("trajectories", where=where, columns=["version_id", "task"])
     return tuple(VersionId(row["version_id"]) for row in rows if row["task"] in wanted)
-
-
-def general_demonstrations(world: World) -> tuple[VersionId, ...]:
-    """What the cold start imitates: demonstrations of all tasks that were made to train on or to practise."""
-    rows = world.read("tasks", columns=["version_id", "purpose"])
-    return demonstrations(world, [row["version_id"] for row in rows if row["purpose"] in ("general", "practice")])
 
 
 def task_set(world: World, name: str) -> dict[str, Any]:
@@ -51,17 +47,21 @@ def job_of(
     world: World, settings: Settings, *, method: str, base: VersionId | None, tasks: dict[str, Any], hyper: Hyper,
     trajectories: tuple[VersionId, ...] = (), options: dict[str, Any] | None = None,
 ) -> TrainJob:  # fmt: skip
-    """A job of the embedded back-end over the environments that the task set pins."""
+    """A job of the embedded back-end over the environments of what it trains on: trajectories, or the task set."""
     pinned = {
         row["version_id"]: row["environments"][0] for row in world.read("tasks", columns=["version_id", "environments"])
     }
+    shown = set(trajectories)
+    played = [
+        row["task"] for row in world.read("trajectories", columns=["version_id", "task"]) if row["version_id"] in shown
+    ]
     return TrainJob(
         method=method,
         backend="trl",
         lake=world.uri,
         base=base,
         task_set=VersionId(tasks["version_id"]) if method == "grpo" else None,
-        environments=tuple(sorted({VersionId(pinned[task]) for task in tasks["tasks"]})),
+        environments=tuple(sorted({VersionId(pinned[task]) for task in played or tasks["tasks"]})),
         hyper=hyper,
         seed=settings.seed,
         trajectories=trajectories,

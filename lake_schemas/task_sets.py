@@ -12,9 +12,10 @@ TABLE = TableSpec(
     key=("version_id",),
     columns=(
         text("name", "set name"),
-        text("purpose", "training, held_out, arena or targeted"),
+        text("purpose", "training, held_out, arena or targeted; training also for what was chosen out of another set"),
         integer("round", "round"),
         json_text("tasks", "task versions, sorted"),
         integer("size", "number of tasks"),
+        json_text("passes", "of a set chosen by trying: every task tried, and how often its policy passed it"),
     ),
 )

@@ -25,7 +25,7 @@ TABLE = TableSpec(
         integer("seed", "session seed of the gold run"),
         text("solution", "pi_code"),
         text("verifier", "V_code"),
-        text("purpose", "general, practice, held_out, arena or targeted"),
+        text("purpose", "general, practice, held_out, arena, targeted or control"),
         integer("round", "round it was made for"),
         json_text("serves", "guideline field it exercises"),
         boolean("accepted", "passed every gate but perhaps the solver's", observed=True),

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_world.identity import rng, seed_of
+from agent_world.models.decoding import among
 from agent_world.models.local import LocalPolicy
-from agent_world.models.renderer import Renderer, transcript
+from agent_world.models.renderer import Renderer, Transcript, transcript
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Trajectory
 from agent_world.world import BoundTask
@@ -35,13 +36,14 @@ class GrpoOptions:
     """Settings of one run. Rollouts of a step: `tasks_per_step` groups of `rollouts_per_task`.
 
     `chunk_tokens` bounds the padded tokens of one forward inside a step; `kl_rows` is on how many rollouts a step
-    measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`; `guided` holds
-    rollouts to well-formed steps, which the loss does not know of.
+    measures its distance from the start policy (0 for not at all); `updates` of the policy on the rollouts of one step;
+    `retries` of an `infra_error`.
     """
 
     steps: int
     tasks_per_step: int = 32
     rollouts_per_task: int = 8
+    updates: int = 1
     clip_low: float = 0.2
     clip_high: float = 0.28
     kl_beta: float = 0.0
@@ -57,7 +59,6 @@ class GrpoOptions:
     live: int = 128
     kl_rows: int = 16
     retries: int = 2
-    guided: bool = False
     snapshot_every: int = 5
     guard: GuardLimits = field(default_factory=GuardLimits)
 
@@ -105,8 +106,9 @@ def train_grpo(
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=rows // micro,
         num_generations=options.rollouts_per_task,
+        num_iterations=options.updates,
         max_completion_length=options.max_trajectory_tokens,
-        max_steps=options.steps,
+        max_steps=options.steps * options.updates,
         loss_type="grpo",
         beta=options.kl_beta,
         epsilon=options.clip_low,
@@ -133,6 +135,7 @@ def train_grpo(
     watch = _Watch(model, rollouts, options, metrics, each_step)
     trainer = _trainer_class()(
         chunk_tokens=options.chunk_tokens,
+        transcripts=rollouts.transcripts,
         model=model,
         reward_funcs=_episode_reward,
         args=config,
@@ -183,11 +186,11 @@ class _Rollouts:
             temperature=options.temperature,
             max_step=options.max_generation_tokens,
             max_context=options.max_trajectory_tokens,
-            guided=options.guided,
         )
         self._start = _frozen_copy(model) if options.kl_rows and not options.kl_beta else None
         self._visits: Counter[int] = Counter()
         self.last: dict[str, float] = {}
+        self.transcripts: dict[tuple[int, ...], Transcript] = {}  # of the last step, by their ids
 
     def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         specs = [self._spec(int(key)) for key in prompts]
@@ -197,16 +200,18 @@ class _Rollouts:
             for key, trajectory in zip(prompts, trajectories, strict=True)
         ]
         logprobs = [
-            _spread(written[prompt:], trajectory)
-            for (_, written, prompt), trajectory in zip(contexts, trajectories, strict=True)
+            _spread(context.written[context.prompt :], trajectory)
+            for context, trajectory in zip(contexts, trajectories, strict=True)
         ]
+        self.transcripts.clear()
+        self.transcripts.update((tuple(context.ids), context) for context in contexts)
         self.last = _statistics(trajectories)
         if self._start is not None:
             self.last["kl_ref"] = _divergence(self._start, contexts, logprobs, self._options.kl_rows)
         return {
-            "prompt_ids": [ids[:prompt] for ids, _, prompt in contexts],
-            "completion_ids": [ids[prompt:] for ids, _, prompt in contexts],
-            "env_mask": [[int(by_policy) for by_policy in written[prompt:]] for _, written, prompt in contexts],
+            "prompt_ids": [context.ids[: context.prompt] for context in contexts],
+            "completion_ids": [context.ids[context.prompt :] for context in contexts],
+            "env_mask": [[int(by_policy) for by_policy in context.written[context.prompt :]] for context in contexts],
             "logprobs": logprobs,
             "reward": [trajectory.outcome.reward for trajectory in trajectories],
         }
@@ -268,7 +273,9 @@ def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
     return copy.deepcopy(model).eval().requires_grad_(False)
 
 
-def _divergence(start: PreTrainedModel, contexts: Sequence[Any], logprobs: Sequence[list[float]], rows: int) -> float:
+def _divergence(
+    start: PreTrainedModel, contexts: Sequence[Transcript], logprobs: Sequence[list[float]], rows: int
+) -> float:
     """Mean over written tokens of log pi - log pi_start, over the first `rows` rollouts and one of each group first."""
     import torch
 
@@ -276,12 +283,13 @@ def _divergence(start: PreTrainedModel, contexts: Sequence[Any], logprobs: Seque
     total, count = 0.0, 0
     with torch.no_grad():
         for index in chosen:
-            ids, written, prompt = contexts[index]
-            logits = start(torch.tensor([ids], device=start.device), use_cache=False).logits[0, prompt - 1 : -1].float()
-            wrote = torch.tensor(ids[prompt:], device=start.device)
-            reference = torch.log_softmax(logits, -1).gather(-1, wrote[:, None])[:, 0].tolist()
-            for by_policy, ours, theirs in zip(written[prompt:], logprobs[index], reference, strict=True):
-                total, count = (total + ours - theirs, count + 1) if by_policy else (total, count)
+            ids, written, _, allowed = contexts[index]
+            logits = start(torch.tensor([ids], device=start.device), use_cache=False).logits[0, :-1].float()
+            places = torch.tensor(written[1:], device=start.device)
+            wrote = torch.tensor(ids[1:], device=start.device)[places]
+            reference = torch.log_softmax(among(logits[places], allowed), -1).gather(-1, wrote[:, None]).sum()
+            total += sum(logprobs[index]) - float(reference)
+            count += len(wrote)
     return total / max(count, 1)
 
 
@@ -359,7 +367,7 @@ def _printer() -> type:
 
 
 def _trainer_class() -> Any:
-    """TRL's GRPOTrainer that spends no time on rows that cannot move the policy, nor on padding."""
+    """TRL's GRPOTrainer for a policy that chooses among what it may write; what cannot move it costs no time."""
     import torch
     from trl import GRPOTrainer
 
@@ -367,12 +375,15 @@ def _trainer_class() -> Any:
         """The loss stays TRL's.
 
         Without a KL term a row without advantage has no gradient: it is left out, and what is left is taken in chunks
-        of alike length, each cut to its longest row.
+        of alike length, each cut to its longest row. Under a grammar only what was written is scored, as it was
+        sampled: among what was allowed.
         """
 
-        def __init__(self, *, chunk_tokens: int, **options: Any) -> None:
+        def __init__(
+            self, *, chunk_tokens: int, transcripts: Mapping[tuple[int, ...], Transcript], **options: Any
+        ) -> None:
             super().__init__(**options)
-            self._chunk_tokens = chunk_tokens
+            self._chunk_tokens, self._transcripts = chunk_tokens, transcripts
 
         def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
             lengths = inputs["prompt_mask"].sum(1) + inputs["completion_mask"].sum(1)
@@ -384,6 +395,31 @@ def _trainer_class() -> Any:
                 for chunk in _chunks(rows, lengths, self._chunk_tokens)
             ]
             return torch.stack(losses).sum()
+
+        def _get_per_token_logps_and_entropies(
+            self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, **options: Any
+        ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+            rows = [
+                self._transcripts[tuple(ids[seen.bool()].tolist())]
+                for ids, seen in zip(input_ids, attention_mask, strict=True)
+            ]
+            allowed = [choice for row in rows for choice in row.allowed]
+            if all(choice is None for choice in allowed):
+                return super()._get_per_token_logps_and_entropies(
+                    model, input_ids, attention_mask, logits_to_keep, **options
+                )
+            written = torch.zeros_like(attention_mask, dtype=torch.bool)
+            written[attention_mask.bool()] = torch.tensor([by_policy for row in rows for by_policy in row.written])
+            hidden = model.base_model(
+                input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+            ).last_hidden_state[:, :-1]
+            logits = model.get_output_embeddings()(hidden[written[:, 1:]]).float() / self.temperature
+            choice = torch.log_softmax(among(logits, allowed), -1)
+            scores = choice.new_zeros(input_ids.shape)
+            scores[written] = choice.gather(-1, input_ids[written][:, None])[:, 0]
+            entropies = choice.new_zeros(input_ids.shape)
+            entropies[written] = -(choice.exp() * choice.clamp(min=-1e9)).sum(-1).detach()
+            return scores[:, -logits_to_keep:], entropies[:, -logits_to_keep:], None
 
     return EpisodeTrainer
 

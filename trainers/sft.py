@@ -120,14 +120,15 @@ def _optimizers(model: PreTrainedModel, options: SftOptions) -> list[tuple[torch
     """Each optimizer with its peak learning rate. Embeddings are matrices, but rows of them are hardly ever touched."""
     import torch
 
+    from trainers.muon import Muon
+
     embeddings = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
     embeddings |= {id(parameter) for parameter in model.get_output_embeddings().parameters()}
     hidden = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
     others = [p for p in model.parameters() if p.ndim != 2 or id(p) in embeddings]
     rate = options.learning_rate
     adam = torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.98), weight_decay=0.0)
-    muon = torch.optim.Muon(hidden, lr=rate * options.muon, momentum=0.95, weight_decay=0.0)
-    return [(adam, rate), (muon, rate * options.muon)]
+    return [(adam, rate), (Muon(hidden, lr=rate * options.muon), rate * options.muon)]
 
 
 class _Example(NamedTuple):
@@ -150,7 +151,7 @@ def _examples(
             shown = demonstrations[index]
             if source.random() < options.splicing:
                 shown = spliced(shown, source.choice(companions[shown.turn.environment])) or shown
-            ids, written, _ = transcript(renderer, renderer.begin(shown.turn), shown.steps)
+            ids, written, *_ = transcript(renderer, renderer.begin(shown.turn), shown.steps)
             if len(ids) <= options.longest:
                 yielded = True
                 yield _Example(ids, written, _read_again(ids, written))

@@ -2,7 +2,8 @@
 
 It drives any Hugging Face decoder through its own forward, over its live parameters, so that log-probabilities are
 those of training and nothing has to be copied after an update. Contexts of different lengths share one batch without
-padding inside the cache: each row writes at its own positions and attends to what lies before.
+padding inside the cache: each row writes at its own positions and attends to what lies before. Where a guide leaves one
+id only, it is written without asking the model and read together with what follows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from agent_world.models.grammar import Guide
 
 _GROWTH = 64
+
+_WIDTH = 24
+"""So many ids of a context are read at once: the rows of a batch are padded to the widest."""
 
 _CROWDED = 0.75
 """Rows are moved together when fewer than this share of the batch still writes: moving costs about one step."""
@@ -45,11 +49,12 @@ class Decoder:
         self._names: list[str] = []  # by row
         self._lengths: list[int] = []  # ids in the cache, by row
         self._rows: dict[str, int] = {}
+        self._unread: dict[str, list[int]] = {}  # the last that a context wrote: read with its next feed
 
     def length(self, name: str) -> int | None:
-        """How many ids of the context `name` are in the cache; None when there is no such context."""
+        """How many ids the context `name` has; None when there is no such context."""
         row = self._rows.get(name)
-        return None if row is None else self._lengths[row]
+        return None if row is None else self._lengths[row] + len(self._unread[name])
 
     def drop(self, name: str) -> None:
         """Free the context `name`, if there is one."""
@@ -57,7 +62,7 @@ class Decoder:
             last = len(self._names) - 1
             if self._rows[name] != last:
                 self._exchange([self._rows[name]], [last])
-            del self._rows[self._names.pop()]
+            del self._rows[self._names.pop()], self._unread[name]
             self._lengths.pop()
 
     def write(
@@ -71,57 +76,70 @@ class Decoder:
     ) -> list[Written]:
         """Read each context's feed, then write until a stop id or `at_most` ids, all contexts together.
 
-        The last id that a context writes is not yet in the cache: the caller feeds it first the next time.
-
         Args:
             names: contexts, each once; an unknown one is begun.
-            feeds: at least one id each; with `at_most` they must fit the context.
-            draws: uniform numbers [len(names), at_most] that decide each sample; None takes the most likely ids.
+            feeds: what to read behind what was written, at least one id for a new context; with `at_most` they must
+                fit the context.
+            draws: uniform numbers [len(names), at_most] that decide each sample by its place; None takes the most
+                likely ids.
             at_most: bound on the ids of one context.
-            guides: which ids each context may write. Log-probabilities stay those of the model alone, which is what
-                training computes.
+            guides: which ids each context may write; probabilities are those of the choice among them.
         """
         import torch
 
-        self._bring_forward(names)
+        unread = [[*self._unread.get(name, ()), *fed] for name, fed in zip(names, feeds, strict=True)]
+        self._bring_forward(names, [-(-len(fed) // _WIDTH) for fed in unread])
         index = {name: i for i, name in enumerate(names)}
         owners = [index[name] for name in self._names[: len(names)]]  # by row
         written = [Written([], []) for _ in names]
-        feed: list[Sequence[int]] = [feeds[owner] for owner in owners]
+        feed: list[list[int]] = [unread[owner] for owner in owners]
         with torch.no_grad():
-            for count in range(at_most):
+            while any(feed):
                 logits = self._read(feed)
                 live = [row for row, fed in enumerate(feed) if fed]
-                uniform = None if draws is None else draws[[owners[row] for row in live], count]
-                held = [guides[owners[row]] if guides else None for row in live]
+                places = [(owners[row], len(written[owners[row]].ids)) for row in live]
+                uniform = None if draws is None else draws[tuple(zip(*places, strict=True))]
+                held = [guides[owner] if guides else None for owner, _ in places]
                 for row, guide, chosen, logprob in zip(
                     live, held, *self._choose(logits[live], held, uniform), strict=True
                 ):
-                    if guide:
-                        guide.advance(chosen)
-                    written[owners[row]].ids.append(chosen)
-                    written[owners[row]].logprobs.append(logprob)
-                    feed[row] = () if chosen in self._stops else (chosen,)
-                if not any(feed):
-                    break
-                if sum(map(bool, feed)) < _CROWDED * len(feed):
+                    ids, logprobs = written[owners[row]]
+                    run = [chosen, *self._forced(guide, chosen, at_most - len(ids) - 1)]
+                    ids += run
+                    logprobs += [logprob, *[0.0] * (len(run) - 1)]
+                    feed[row] = [] if run[-1] in self._stops or len(ids) >= at_most else run
+                    self._unread[names[owners[row]]] = run
+                if any(feed) and sum(map(bool, feed)) < _CROWDED * len(feed):
                     owners, feed = self._close_up(owners, feed)
         return written
 
-    def _bring_forward(self, names: Sequence[str]) -> None:
-        """Make the rows of `names` the first ones, in any order; begin those that are new."""
+    def _forced(self, guide: Guide | None, chosen: int, most: int) -> list[int]:
+        """What must follow `chosen`, up to a stop."""
+        run: list[int] = []
+        if guide:
+            guide.advance(chosen)
+            while [chosen, *run][-1] not in self._stops and len(run) < most and (only := guide.only()) is not None:
+                guide.advance(only)
+                run.append(only)
+        return run
+
+    def _bring_forward(self, names: Sequence[str], passes: Sequence[int]) -> None:
+        """Make the rows of `names` the first ones, those with the most `passes` first; begin what is not known."""
         for name in names:
             if name not in self._rows:
                 self._rows[name] = len(self._names)
                 self._names.append(name)
                 self._lengths.append(0)
+                self._unread[name] = []
         self._cache.make_room(len(self._names), 0)
-        wanted = {self._rows[name] for name in names}
-        self._exchange(
-            [row for row in range(len(names)) if row not in wanted], sorted(row for row in wanted if row >= len(names))
-        )
+        come = sorted(range(len(names)), key=lambda i: (-passes[i], self._rows[names[i]]))
+        sources = [self._rows[names[i]] for i in come]
+        wanted = set(sources)
+        displaced = [row for row in range(len(names)) if row not in wanted]
+        vacated = sorted(row for row in wanted if row >= len(names))
+        self._move([*range(len(names)), *vacated], [*sources, *displaced])
 
-    def _close_up(self, owners: list[int], feed: list[Sequence[int]]) -> tuple[list[int], list[Sequence[int]]]:
+    def _close_up(self, owners: list[int], feed: list[list[int]]) -> tuple[list[int], list[list[int]]]:
         """Move the rows that still write to the front; returns their owners and feeds."""
         live = sum(map(bool, feed))
         idle = [row for row in range(live) if not feed[row]]
@@ -132,7 +150,25 @@ class Decoder:
         return owners[:live], feed[:live]
 
     def _read(self, feeds: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Feed the first rows (an empty feed leaves its row as it is); logits [rows, vocabulary] after each last id."""
+        """Feed the first rows (an empty feed leaves its row as it is); logits [rows, vocabulary] after each last id.
+
+        Rows with the longest feeds come first: the others are not carried along while the rest of those is read.
+        """
+        import torch
+
+        ends: list[torch.Tensor | None] = [None] * len(feeds)
+        for start in range(0, max(map(len, feeds)), _WIDTH):
+            rows = 1 + max(row for row, feed in enumerate(feeds) if len(feed) > start)
+            hidden = self._read_part([feed[start : start + _WIDTH] for feed in feeds[:rows]])
+            for row in range(rows):
+                if start < len(feeds[row]) <= start + _WIDTH:
+                    ends[row] = hidden[row, len(feeds[row]) - start - 1]
+        nothing = torch.zeros(self._model.config.hidden_size, device=self._model.device, dtype=self._model.dtype)
+        last = torch.stack([nothing if end is None else end for end in ends])
+        return self._model.get_output_embeddings()(last).float()
+
+    def _read_part(self, feeds: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Feed the first rows at once; hidden states [rows, longest feed, size]."""
         import torch
 
         rows, width, device = len(feeds), max(map(len, feeds)), self._model.device
@@ -147,8 +183,7 @@ class Decoder:
         ).last_hidden_state
         for row, feed in enumerate(feeds):
             self._lengths[row] += len(feed)
-        last = torch.tensor([max(len(feed), 1) - 1 for feed in feeds], device=device)
-        return self._model.get_output_embeddings()(hidden[torch.arange(rows, device=device), last]).float()
+        return hidden
 
     def _choose(
         self, logits: torch.Tensor, guides: Sequence[Guide | None], uniform: np.ndarray | None
@@ -156,12 +191,11 @@ class Decoder:
         """One id a row, the most likely one or by inverse transform, and its log-probability."""
         import torch
 
-        logprobs = torch.log_softmax(logits / self._temperature, -1)
-        allowed = _guided(logprobs, guides)
+        logprobs = torch.log_softmax(_guided(logits / self._temperature, guides), -1)
         if uniform is None:
-            chosen = allowed.argmax(-1, keepdim=True)
+            chosen = logprobs.argmax(-1, keepdim=True)
         else:
-            cumulative = torch.softmax(allowed, -1).cumsum(-1)
+            cumulative = logprobs.exp().cumsum(-1)
             wanted = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)[:, None]
             chosen = torch.searchsorted(cumulative, wanted * cumulative[:, -1:], right=True)
             chosen = chosen.clamp(max=logits.shape[-1] - 1)
@@ -169,25 +203,36 @@ class Decoder:
 
     def _exchange(self, ones: Sequence[int], others: Sequence[int]) -> None:
         """Exchange rows pairwise."""
-        if not ones:
+        self._move([*ones, *others], [*others, *ones])
+
+    def _move(self, targets: Sequence[int], sources: Sequence[int]) -> None:
+        """Bring the row of each source to its target, at the same time: targets and sources are the same rows."""
+        moves = [(to, come) for to, come in zip(targets, sources, strict=True) if to != come]
+        if not moves:
             return
-        self._cache.exchange(ones, others, max(self._lengths[row] for row in (*ones, *others)))
-        for one, other in zip(ones, others, strict=True):
-            for by_row in (self._names, self._lengths):
-                by_row[one], by_row[other] = by_row[other], by_row[one]
-            self._rows[self._names[one]], self._rows[self._names[other]] = one, other
+        here, there = map(list, zip(*moves, strict=True))
+        self._cache.move(here, there, max(self._lengths[row] for row in here))
+        for by_row in (self._names, self._lengths):
+            for to, value in zip(here, [by_row[row] for row in there], strict=True):
+                by_row[to] = value
+        for row in here:
+            self._rows[self._names[row]] = row
 
 
-def _guided(logprobs: torch.Tensor, guides: Sequence[Guide | None]) -> torch.Tensor:
-    """`logprobs` [rows, vocabulary] with what a row's guide does not allow at minus infinity."""
+def _guided(logits: torch.Tensor, guides: Sequence[Guide | None]) -> torch.Tensor:
+    return among(logits, [guide and guide.allowed() for guide in guides])
+
+
+def among(logits: torch.Tensor, allowed: Sequence[np.ndarray | None]) -> torch.Tensor:
+    """`logits` [rows, vocabulary] with what a row is not allowed (None: it is allowed everything) at minus infinity."""
     import numpy as np
     import torch
 
-    if not any(guides):
-        return logprobs
-    everything = np.ones(logprobs.shape[-1], dtype=bool)
-    allowed = np.stack([everything if guide is None else guide.allowed() for guide in guides])
-    return logprobs.masked_fill(~torch.from_numpy(allowed).to(logprobs.device), -torch.inf)
+    if all(row is None for row in allowed):
+        return logits
+    everything = np.ones(logits.shape[-1], dtype=bool)
+    rows = np.stack([everything if row is None else row for row in allowed])
+    return logits.masked_fill(~torch.from_numpy(rows).to(logits.device), -torch.inf)
 
 
 class _Cache:
@@ -218,8 +263,7 @@ class _Cache:
         self._rows, self._length = max(rows, self._rows), max(-(-length // _GROWTH) * _GROWTH, self._length)
         self._layers = [tuple(map(self._grown, pair)) for pair in self._layers]
 
-    def exchange(self, ones: Sequence[int], others: Sequence[int], length: int) -> None:
-        here, there = [*ones, *others], [*others, *ones]
+    def move(self, here: Sequence[int], there: Sequence[int], length: int) -> None:
         for pair in self._layers:
             for kept in pair:
                 kept[here, :, :length] = kept[there, :, :length]

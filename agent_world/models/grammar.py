@@ -99,6 +99,7 @@ class Automaton:
         self._edges: list[list[tuple[int, int]]] = [[]]  # symbol and next state
         self._jumps: list[list[int]] = [[]]
         self._masks: dict[frozenset[int], _Mask] = {}
+        self._steps: dict[tuple[frozenset[int], int], frozenset[int]] = {}
 
     def state(self, *, after: int | None = None, symbol: int | None = None) -> int:
         """A new state, reached from `after` by `symbol`, or without reading when there is none."""
@@ -196,11 +197,13 @@ class Automaton:
         return frozenset(found)
 
     def step(self, states: frozenset[int], id: int) -> frozenset[int]:
-        """Where reading `id` leads."""
-        kinds = self.vocabulary.kinds_of(id)
-        return self.closure(
-            to for state in states for symbol, to in self._edges[state] if symbol == id or symbol in kinds
-        )
+        """Where reading `id` leads; kept, since episodes of an environment go the same ways again and again."""
+        if (states, id) not in self._steps:
+            kinds = self.vocabulary.kinds_of(id)
+            self._steps[states, id] = self.closure(
+                to for state in states for symbol, to in self._edges[state] if symbol == id or symbol in kinds
+            )
+        return self._steps[states, id]
 
     def mask(self, states: frozenset[int]) -> _Mask:
         """The ids that may be read next."""
@@ -214,7 +217,9 @@ class Automaton:
                 allowed[self.vocabulary.digits] = True
             if LEADING in symbols:
                 allowed[self.vocabulary.digits[1:]] = True
-            self._masks[states] = _Mask(allowed, TEXT in symbols, NUMBER in symbols)
+            texts, numbers = TEXT in symbols, NUMBER in symbols
+            alone = not texts and not numbers and np.count_nonzero(allowed) == 1
+            self._masks[states] = _Mask(allowed, texts, numbers, int(allowed.argmax()) if alone else None)
         return self._masks[states]
 
 
@@ -222,6 +227,7 @@ class _Mask(NamedTuple):
     allowed: np.ndarray  # bool [vocabulary], without references
     texts: bool
     numbers: bool
+    only: int | None  # the id, when there is no other and no reference
 
 
 class Guide:
@@ -243,6 +249,13 @@ class Guide:
             if mask.numbers:
                 allowed[vocabulary.first_number : vocabulary.first_number + self._references.numbers] = True
         return allowed if allowed.any() else ~allowed
+
+    def only(self) -> int | None:
+        """The one id that may come next, where it takes no look at what was read to know; None otherwise."""
+        if len(self._live) != 1:
+            return None
+        ((automaton, states),) = self._live
+        return automaton.mask(states).only
 
     def advance(self, id: int) -> None:
         """Take note that `id` was written."""

@@ -122,7 +122,7 @@ class LocalPolicy:
             script = self._scripts[turn.episode] = self._renderer.begin(turn)
             return transcript(self._renderer, script, turn.history).ids
         step, observation = turn.history[-1]
-        return wrote[-1:] + observed(self._renderer, self._scripts[turn.episode], wrote, step, observation)
+        return observed(self._renderer, self._scripts[turn.episode], wrote, step, observation)
 
     def _draws(self, turns: Sequence[Turn]) -> np.ndarray:
         import numpy as np

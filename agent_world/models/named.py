@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Environment
+from agent_world.identity import VersionId
 from agent_world.rollouts.model import Policy
 from agent_world.rollouts.policies import Gold, Null, Wrong
 from agent_world.rollouts.randoms import RandomAgent
@@ -54,12 +55,19 @@ def open_policy(
             yield LocalPolicy.load(name, version=name, temperature=temperature)
             return
         version = world.resolve("checkpoint", name)
-        with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
-            for path, content in world.files(version).items():
-                target = Path(folder, path)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+        with laid_down(world, version) as folder:
             yield LocalPolicy.load(folder, version=version, temperature=temperature)
+
+
+@contextmanager
+def laid_down(world: World, checkpoint: VersionId) -> Iterator[Path]:
+    """The files of a checkpoint in a folder, which is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
+        for path, content in world.files(checkpoint).items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield Path(folder)
 
 
 def _scripted(name: str, tasks: Sequence[Task], environments: Sequence[Environment]) -> Policy:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
@@ -22,6 +22,7 @@ from agent_world.models.references import References
 from agent_world.rollouts.model import Observation, Step, Turn
 
 if TYPE_CHECKING:
+    import numpy as np
     from transformers import PreTrainedTokenizerBase
 
 
@@ -66,11 +67,15 @@ class Script(Protocol):
 
 
 class Transcript(NamedTuple):
-    """An episode as one sequence: `ids` [T], `written` [T], true where the policy wrote."""
+    """An episode as one sequence: `ids` [T], `written` [T], true where the policy wrote, `prompt` ids before that.
+
+    `allowed` holds for each written id what the policy chose from, bool [vocabulary], or None for anything.
+    """
 
     ids: list[int]
     written: list[bool]
     prompt: int
+    allowed: list[np.ndarray | None]
 
 
 def transcript(renderer: Renderer, script: Script, steps: Sequence[tuple[Step, Observation | None]]) -> Transcript:
@@ -80,12 +85,27 @@ def transcript(renderer: Renderer, script: Script, steps: Sequence[tuple[Step, O
     """
     ids = list(script.prompt)
     written = [False] * len(ids)
+    allowed: list[np.ndarray | None] = []
     for step, observation in steps:
+        guide = script.guide()
         wrote = list(step.tokens.ids) if step.tokens else script.step(step)
+        allowed += choices(guide, wrote)
         came_back = [] if observation is None else observed(renderer, script, wrote, step, observation)
         ids += wrote + came_back
         written += [True] * len(wrote) + [False] * len(came_back)
-    return Transcript(ids, written, len(script.prompt))
+    return Transcript(ids, written, len(script.prompt), allowed)
+
+
+def choices(guide: Guide | None, wrote: Sequence[int]) -> list[np.ndarray | None]:
+    """What could have been written at each place of a step; where something else was, anything could."""
+    if guide is None:
+        return [None] * len(wrote)
+    found: list[np.ndarray | None] = []
+    for id in wrote:
+        allowed = guide.allowed()
+        found.append(allowed if allowed[id] else None)
+        guide.advance(id)
+    return found
 
 
 def observed(
@@ -125,7 +145,8 @@ class TinyRenderer:
         self.closing = self.id["<o>"]
         self.pad = self.id["<pad>"]
         self._vocabulary = Vocabulary(self.tokenizer)
-        self._automata: dict[str, Automaton] = {}
+        self._calls: dict[str, Automaton] = {}
+        self._answers = lru_cache(256)(lambda key: answer_automaton(self._vocabulary, json.loads(key)))
 
     def begin(self, turn: Turn) -> Script:
         """See `Renderer`."""
@@ -134,16 +155,13 @@ class TinyRenderer:
     def calls(self, tools: Sequence[PublicTool]) -> Automaton:
         """The automaton of all calls of `tools`."""
         key = json.dumps([[tool.name, tool.input_schema] for tool in tools])
-        if key not in self._automata:
-            self._automata[key] = tools_automaton(self._vocabulary, tools)
-        return self._automata[key]
+        if key not in self._calls:
+            self._calls[key] = tools_automaton(self._vocabulary, tools)
+        return self._calls[key]
 
     def answers(self, schema: Mapping[str, Json]) -> Automaton:
         """The automaton of all answers of `schema`."""
-        key = json.dumps(schema)
-        if key not in self._automata:
-            self._automata[key] = answer_automaton(self._vocabulary, schema)
-        return self._automata[key]
+        return self._answers(json.dumps(schema))
 
     @cached_property
     def _known(self) -> Callable[[str], bool]:

@@ -14,7 +14,7 @@ CriterionKind = Literal[
 ]
 TaskKind = Literal["graph", "program"]
 Tier = Literal["train", "hard", "practice"]
-Purpose = Literal["general", "practice", "held_out", "arena", "targeted"]
+Purpose = Literal["general", "practice", "held_out", "arena", "targeted", "control"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

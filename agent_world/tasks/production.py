@@ -27,7 +27,7 @@ _EMPTY_BATCHES = 3
 class Order:
     """`count` tasks of tier `train` for one environment. `exclude` are tasks that no new one may repeat.
 
-    For the purpose `practice`: `count` candidates, of which those are kept that a solver can demonstrate.
+    For the purposes `practice` and `control`: `count` candidates, of which those stay that a solver can demonstrate.
     """
 
     environment: Environment
@@ -84,6 +84,8 @@ def practice(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = N
         count=order.count,
         seed=seed_of("practice", order.seed),
         purpose=order.purpose,
+        round=order.round,
+        guideline=order.guideline,
         exclude=_exclusions(order, ()),
         sandbox=sandbox,
     )
@@ -109,5 +111,5 @@ def make(order: Order) -> list[Judged]:
     from agent_world.sandbox import default_sandbox
     from agent_world.solver import Solver
 
-    fill = practice if order.purpose == "practice" else produce
+    fill = practice if order.purpose in ("practice", "control") else produce
     return fill(order, solver=Solver, sandbox=default_sandbox())

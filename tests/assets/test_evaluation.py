@@ -13,7 +13,7 @@ from agent_world.rollouts.policies import Gold, answer_step
 from agent_world.world import save_task
 from assets import evaluation
 from assets.partitions import rounds
-from assets.resources import LakeResource, RunResource, TrackerResource
+from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.traces import SHOWN
 from assets.tracking import MODEL
@@ -42,7 +42,7 @@ class Partly(Gold):
             yield answer_step({})
 
 
-def samples_of(lake, settings, version, tasks, *, mode, samples):
+def samples_of(lake, engine, settings, version, tasks, *, mode, samples):
     policy = Partly([bound.task for bound in tasks], version, RIGHT[lake.payload(version)["name"]])
     return evaluate(policy, tasks, mode=mode, samples=samples)
 
@@ -69,7 +69,10 @@ def log(lake):
     for row in lake.read("checkpoints"):
         run = log.round_run(f"r{row['round']:02d}", {}, {})
         log.register(run, row["version_id"], lake.files(row["version_id"]), {"lake": lake.uri})
-    given = {"lake": LakeResource(uri=lake.uri), "run": RunResource.of(SETTINGS), "tracker": tracker}
+    given = {
+        "lake": LakeResource(uri=lake.uri), "run": RunResource.of(SETTINGS), "tracker": tracker,
+        "engine": EngineResource(workers=1),
+    }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
         patch.setattr(evaluation, "samples_of", samples_of)
         instance.add_dynamic_partitions(rounds.name, ["r00", "r01"])

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from agent_world.errors import BadInputError
-from agent_world.models.decoding import Decoder
+from agent_world.models.decoding import Decoder, among
 from agent_world.models.local import CONTEXT_FULL, LocalPolicy
 from agent_world.models.renderer import transcript
 from agent_world.models.tiny import save
@@ -29,10 +29,13 @@ def play(policy, episodes=5, turns=4, *, together=True):
 def test_recorded_logprobs_are_those_of_the_training_forward():
     model = little.model()
     for history in play(policy(model)).values():
-        ids, written, _ = transcript(little.renderer(), little.script(), history)
+        ids, written, _, allowed = transcript(little.renderer(), little.script(), history)
+        places = [place for place, by_policy in enumerate(written) if by_policy]
         with torch.no_grad():
-            all_logprobs = torch.log_softmax(model(torch.tensor([ids])).logits[0], -1)
-        trained = [all_logprobs[i - 1, ids[i]].item() for i, by_policy in enumerate(written) if by_policy]
+            logits = model(torch.tensor([ids])).logits[0, [place - 1 for place in places]]
+        scores = torch.log_softmax(among(logits, allowed), -1)
+        trained = [scores[row, ids[place]].item() for row, place in enumerate(places)]
+        assert any(choice is not None and not choice.all() for choice in allowed)
         recorded = [logprob for step, _ in history for logprob in step.tokens.logprobs]
         assert recorded == pytest.approx(trained, abs=1e-5)
 

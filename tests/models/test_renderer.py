@@ -50,7 +50,7 @@ def test_a_tiny_prompt_names_the_environment_the_task_and_the_answer_fields_and_
 
 def test_a_transcript_marks_what_the_policy_wrote_and_nothing_else():
     renderer = little.renderer()
-    ids, written, prompt = transcript(renderer, little.script(), little.EPISODE)
+    ids, written, prompt, _ = transcript(renderer, little.script(), little.EPISODE)
     wrote = little.tokenizer().decode([i for i, by_policy in zip(ids, written, strict=True) if by_policy])
     assert wrote == (
         f"<c>search_books title={TEXTS[0]}<o><c>get_book book_id={TEXTS[1]}<o>"
@@ -60,10 +60,23 @@ def test_a_transcript_marks_what_the_policy_wrote_and_nothing_else():
     assert not any(written[:prompt])
 
 
+def test_a_transcript_says_what_could_have_been_written():
+    """Tool names and keys leave no choice; which tool, which reference does. What breaks the grammar had any choice."""
+    renderer = little.renderer()
+    ids, written, _, allowed = transcript(renderer, little.script(), little.EPISODE)
+    wrote = [id for id, by_policy in zip(ids, written, strict=True) if by_policy]
+    assert all(choice[id] for id, choice in zip(wrote, allowed, strict=True))
+    sizes = [int(choice.sum()) for choice in allowed]
+    assert 1 in sizes and max(sizes) < len(little.tokenizer()) / 2
+    broken = Step(kind="malformed", tokens=Tokens(ids=(wrote[0], wrote[-1]), logprobs=(-1.0, -1.0)))
+    _, _, _, allowed = transcript(renderer, little.script(), [(broken, None)])
+    assert allowed[0][wrote[0]] and allowed[1] is None
+
+
 def test_steps_that_carry_their_ids_keep_them():
     renderer = little.renderer()
     odd = Step(kind="malformed", text="??", tokens=Tokens(ids=(300, 301), logprobs=(-1.0, -1.0)))
-    ids, written, prompt = transcript(renderer, little.script(), [(odd, little.REFUSED)])
+    ids, written, prompt, _ = transcript(renderer, little.script(), [(odd, little.REFUSED)])
     assert ids[prompt : prompt + 3] == [300, 301, renderer.closing]
     assert written[prompt : prompt + 3] == [True, True, False]
 
@@ -156,7 +169,7 @@ def test_every_call_and_answer_of_a_chat_model_comes_back_from_its_ids(chat, ste
 
 def test_a_chat_context_grows_as_the_template_would_write_it_at_once(chat):
     renderer, turn = ChatTemplateRenderer(chat), little.turn()
-    ids, written, _ = transcript(renderer, renderer.begin(turn), little.EPISODE)
+    ids, written, *_ = transcript(renderer, renderer.begin(turn), little.EPISODE)
     text = chat.decode(ids)
     assert text.count("<tool_response>") == 2
     assert text.count("<|im_start|>assistant") == 3

@@ -1,9 +1,10 @@
 """What reaches TRL from our episodes: masks, rewards, and the rows and padding that are left out of the loss."""
 
+import numpy as np
 import pytest
 import torch
 
-from agent_world.models.renderer import transcript
+from agent_world.models.renderer import Transcript, transcript
 from agent_world.rollouts.model import Step, Tokens
 from tests.models import little
 from tests.trainers import jobs
@@ -46,7 +47,7 @@ def test_only_what_the_policy_wrote_is_unmasked_and_carries_its_logprobs(monkeyp
     passed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
     made, _ = rollouts(monkeypatch=monkeypatch, trajectories=lambda call, index: passed)
     batch = made(["0"] * 4, Trainer())
-    ids, written, prompt = transcript(
+    ids, written, prompt, _ = transcript(
         little.renderer(), little.renderer().begin(first_turn(jobs.bound(jobs.READING))), passed.steps
     )
     assert batch["prompt_ids"][0] + batch["completion_ids"][0] == ids
@@ -129,7 +130,20 @@ def batch():
     return {**inputs, "num_items_in_batch": torch.tensor(40)}
 
 
-def gradients(tmp_path, batch, chunk_tokens, cls=None, beta=0.0):
+def transcripts(batch, choice):
+    """The rows of a batch as the rollouts keep them, `choice` being what could be written at every place."""
+    found = {}
+    for row in range(len(batch["advantages"])):
+        parts = [(batch[f"{part}_ids"][row], batch[f"{part}_mask"][row].bool()) for part in ("prompt", "completion")]
+        scored = parts[1][1]
+        ids = [int(i) for part, seen in parts for i in part[seen]]
+        before = int(batch["prompt_mask"][row].sum())
+        written = [False] * before + batch["tool_mask"][row][scored].bool().tolist()
+        found[tuple(ids)] = Transcript(ids, written, before, [choice] * sum(written))
+    return found
+
+
+def gradients(tmp_path, batch, chunk_tokens, cls=None, beta=0.0, choice=None):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -154,17 +168,21 @@ def gradients(tmp_path, batch, chunk_tokens, cls=None, beta=0.0):
         "train_dataset": Dataset.from_dict({"prompt": ["0"]}),
         "rollout_func": lambda prompts, trainer: {},
     }
-    trainer = GRPOTrainer(**options) if cls is None else cls(chunk_tokens=chunk_tokens, **options)
+    if cls is None:
+        trainer = GRPOTrainer(**options)
+    else:
+        trainer = cls(chunk_tokens=chunk_tokens, transcripts=transcripts(batch, choice), **options)
     trainer.current_gradient_accumulation_steps = 1
     loss = trainer._compute_loss(trainer.model, batch)
     loss.backward()
     return loss.item(), torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
+@pytest.mark.parametrize("choice", [None, np.ones(len(little.tokenizer()), dtype=bool)], ids=["trl", "ours"])
 @pytest.mark.parametrize("chunk_tokens", [20, 40, 10_000])
-def test_leaving_out_still_rows_and_padding_changes_neither_loss_nor_gradient(tmp_path, batch, chunk_tokens):
+def test_leaving_out_still_rows_and_padding_changes_neither_loss_nor_gradient(tmp_path, batch, chunk_tokens, choice):
     whole, expected = gradients(tmp_path, batch, 0)
-    loss, gradient = gradients(tmp_path, batch, chunk_tokens, grpo._trainer_class())
+    loss, gradient = gradients(tmp_path, batch, chunk_tokens, grpo._trainer_class(), choice=choice)
     assert loss == pytest.approx(whole, abs=1e-6)
     assert torch.allclose(gradient, expected, atol=1e-6)
     assert expected.abs().max() > 1e-4
@@ -175,3 +193,15 @@ def test_a_batch_that_cannot_move_the_policy_has_no_gradient(tmp_path, batch):
     loss, gradient = gradients(tmp_path, still, 100, grpo._trainer_class())
     assert loss == 0
     assert gradient.abs().max() == 0
+
+
+def test_what_had_no_alternative_moves_nothing(tmp_path, batch):
+    """Under a grammar with one way to go a policy decides nothing, whatever it is rewarded for."""
+    for part in ("prompt", "completion"):
+        batch[f"{part}_ids"][batch[f"{part}_mask"].bool()] = 9
+    for row in range(6):
+        batch["prompt_ids"][row, -1] = 10 + row  # rows are known by their ids
+    only = np.zeros(len(little.tokenizer()), dtype=bool)
+    only[9] = True
+    _, gradient = gradients(tmp_path, batch, 100, grpo._trainer_class(), choice=only)
+    assert gradient.abs().max() < 1e-9

@@ -99,7 +99,7 @@ def test_a_joined_demonstration_is_one_episode_with_one_set_of_references():
     """The title that the second reads is another mark than in an episode of its own, and the ids say so."""
     renderer, both = little.renderer(), spliced(WRITE, READ)
     script = renderer.begin(both.turn)
-    ids, written, _ = transcript(renderer, script, both.steps)
+    ids, written, _, _ = transcript(renderer, script, both.steps)
     again = renderer.begin(both.turn)
     for step, observation in both.steps:
         assert again.parse(again.step(step)) == step

@@ -1,0 +1,47 @@
+"""Screening: which tasks of a set can teach a policy by reward, as found by trying (notes in docs/training.md)."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+
+from agent_world.engine import Engine
+from agent_world.identity import VersionId
+from agent_world.lake.batch import Batch
+from agent_world.world import World
+from assets.playing import samples_of
+from assets.settings import Settings
+from assets.stage import commit, derive
+from assets.training import task_set
+
+TRIES = 4
+"""Attempts at each task: enough to leave out most of those that are always or never passed."""
+
+
+def learnable(
+    context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, *, policy: VersionId,
+    name: str, round: int, tasks: dict[str, Any], fewest: int,
+) -> dict[str, Any]:  # fmt: skip
+    """The tasks of a set that the policy passes now and then, as a named set of their own.
+
+    A group of rollouts that all pass or all fail has no advantage and moves nothing. Where fewer than `fewest` are
+    left, those come back too that were passed always, then those that never were, in the order of the set.
+    """
+    label = f"learnable-{name}"
+
+    def fill(batch: Batch) -> None:
+        bound = [world.task(task) for task in tasks["tasks"]]
+        tried = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
+        passed = Counter(sample.task for sample in tried if sample.status == "pass")
+        order = sorted(tasks["tasks"], key=lambda task: (passed[task] in (0, TRIES), -passed[task]))
+        middle = sum(0 < passed[task] < TRIES for task in order)
+        chosen = sorted(order[: max(middle, min(fewest, len(order)))])
+        payload = {
+            "name": label, "purpose": "training", "round": round, "tasks": chosen, "size": len(chosen),
+            "passes": {task: passed[task] for task in tasks["tasks"]},
+        }  # fmt: skip
+        parents = [(VersionId(tasks["version_id"]), "task_set"), (policy, "policy")]
+        batch.create("task_set", label, payload, parents=parents)
+
+    commit(world, "screening", name, derive(settings, [], [policy, tasks["version_id"]]), context.run_id, fill)
+    return task_set(world, label)

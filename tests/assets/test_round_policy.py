@@ -1,0 +1,116 @@
+"""What a round trains on, and what its control gets instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import dagster as dg
+import pytest
+
+from agent_world import world
+from agent_world.engine import Engine
+from assets import round_policy, screening
+from assets.partitions import rounds
+from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
+from assets.settings import Settings
+from assets.targeted import set_name
+from assets.tasks import order_for, produce_all, save_set
+from tests.toy import toy_environment
+from tests.toy_lake import save_toy
+
+
+class Tried(NamedTuple):
+    task: str
+    status: str
+
+
+KEY = toy_environment().environment_id
+SETTINGS = Settings(control=True)
+
+
+def make(lake, purpose, count, round=0):
+    order = order_for(lake, SETTINGS, KEY, count=count, purpose=purpose, round=round)
+    produce_all(dg.build_asset_context(), lake, Engine(1), SETTINGS, f"{purpose}/{round}", [order])
+
+
+def shown(lake, versions):
+    """Purpose and round of the tasks that these trajectories demonstrate."""
+    tasks = {row["version_id"]: (row["purpose"], row["round"]) for row in lake.read("tasks")}
+    played = {row["version_id"]: row for row in lake.read("trajectories")}
+    assert all(played[version]["purpose"] == "demonstration" for version in versions)
+    return [tasks[played[version]["task"]] for version in versions]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    opened = world.open(tmp_path_factory.mktemp("round") / "lake", create=True)
+    with opened.begin("toy", derivation="d0") as batch:
+        save_toy(batch, toy_environment())
+        batch.create("checkpoint", "pi0", {"name": "pi0", "round": 0, "digest": "0", "method": "grpo"})
+    for purpose, count in (("general", 3), ("held_out", 2), ("practice", 5)):
+        make(opened, purpose, count)
+    for purpose, count in (("targeted", 2), ("practice", 4)):
+        make(opened, purpose, count, round=1)
+    context = dg.build_asset_context()
+    save_set(context, opened, SETTINGS, "training", purpose="general")
+    save_set(context, opened, SETTINGS, set_name(1), purpose="targeted", round=1)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def jobs(lake):
+    """The jobs of round 1 by the names of what they train; nothing is trained."""
+    jobs = {}
+
+    def train(context, lake, tracker, settings, *, name, round, job, tasks):
+        jobs[name] = job
+        with lake.begin("trained", name, derivation=job.job_hash) as batch:
+            payload = {"name": name, "round": round, "digest": name, "method": job.method}
+            return batch.create("checkpoint", name, payload)
+
+    def samples_of(lake, engine, settings, policy, tasks, *, mode, samples):
+        """One task is passed every other time, the others never."""
+        one, *rest = tasks
+        return [Tried(one.version, "pass" if n % 2 else "fail") for n in range(samples)] + [
+            Tried(task.version, "fail") for task in rest
+        ]
+
+    given = {
+        "lake": LakeResource(uri=lake.uri), "run": RunResource.of(SETTINGS), "engine": EngineResource(workers=1),
+        "tracker": TrackerResource(lake_uri=lake.uri, settings_json="{}"),
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+        patch.setattr(round_policy, "train", train)
+        patch.setattr(screening, "samples_of", samples_of)
+        instance.add_dynamic_partitions(rounds.name, ["r01"])
+        round_policy.round_policy(dg.build_asset_context(partition_key="r01", instance=instance), **given)
+    return jobs
+
+
+def test_a_round_imitates_its_targeted_and_practice_tasks_beside_old_ones(lake, jobs):
+    seen = shown(lake, jobs["pi1-demonstrations"].trajectories)
+    fresh = [each for each in seen if each[1] == 1]
+    assert {purpose for purpose, _ in fresh} == {"targeted", "practice"}
+    old = [purpose for purpose, round in seen if round == 0]
+    assert set(old) <= {"general", "practice"}
+    assert 0 < len(old) <= round_policy._REHEARSED * len(fresh)
+
+
+def test_the_control_gets_as_many_new_demonstrations_but_none_that_a_diagnosis_asked_for(lake, jobs):
+    targeted, control = (shown(lake, jobs[f"{name}-demonstrations"].trajectories) for name in ("pi1", "control1"))
+    fresh = [each for each in control if each[1] == 1]
+    assert set(fresh) == {("control", 1)}
+    assert len(fresh) == len([each for each in targeted if each[1] == 1])
+    assert jobs["control1"].task_set != jobs["pi1"].task_set
+    assert jobs["control1"].hyper.steps == jobs["pi1"].hyper.steps
+
+
+def test_both_start_from_the_same_policy_and_pin_what_they_train_on(lake, jobs):
+    assert jobs["pi1-demonstrations"].base == jobs["control1-demonstrations"].base == lake.resolve("checkpoint", "pi0")
+    assert jobs["pi1"].base == lake.resolve("checkpoint", "pi1-demonstrations")
+    assert {job.environments for job in jobs.values()} == {(lake.environment(KEY).version,)}
+
+
+def test_no_task_repeats_one_that_was_made_before(lake, jobs):
+    plans = [lake.task(row["version_id"]).task.instruction for row in lake.read("tasks") if row["tier"]]
+    assert len(plans) == len(set(plans))
