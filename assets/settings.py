@@ -24,17 +24,17 @@ class Settings:
     environments: int = 14
     complexification_rounds: int = 2
     tasks: int = 16
-    practice: int = 48
+    practice: int = 40
     held_out: int = 8
     arena_environments: int = 5
     arena: int = 4
     weakest: int = 4
     targeted: int = 12
-    targeted_practice: int = 24
+    targeted_practice: int = 40
     rounds: int = 2
     sft_steps: int = 500
     grpo_steps: int = 10
-    round_sft_steps: int = 120
+    round_sft_steps: int = 150
     round_grpo_steps: int = 5
     samples: int = 8
     control: bool = False
@@ -52,8 +52,8 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=40, practice=120, held_out=10, arena=6, weakest=7, targeted=20, targeted_practice=60, sft_steps=1500,
-        grpo_steps=60, round_sft_steps=400, round_grpo_steps=15, control=True,
+        tasks=40, practice=80, held_out=10, arena=6, weakest=7, targeted=20, targeted_practice=150, sft_steps=1500,
+        grpo_steps=60, round_sft_steps=600, round_grpo_steps=20, control=True,
     ),
 }  # fmt: skip
 
