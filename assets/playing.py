@@ -14,6 +14,9 @@ from agent_world.sandbox import default_sandbox
 from agent_world.world import BoundTask, World
 from assets.settings import Settings
 
+_FEW = 64
+"""Up to so many attempts are played in this process: a worker that has to load PyTorch first takes longer."""
+
 
 def samples_of(
     world: World, engine: Engine, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *, mode: Mode,
@@ -24,10 +27,11 @@ def samples_of(
     Raises:
         RuntimeError: a worker could not play its share.
     """
-    hands = [hand for start in range(engine.workers) if (hand := tasks[start :: engine.workers])]
+    shares = engine.workers if len(tasks) * samples > _FEW else 1
+    hands = [hand for start in range(shares) if (hand := tasks[start::shares])]
     with laid_down(world, version) as folder:
-        shares = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
-        played = list(engine.map(_play, shares))
+        dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
+        played = list(engine.map(_play, dealt))
     for share in played:
         if share.failure:
             raise RuntimeError(f"{share.failure.error}\n{share.failure.trace}")

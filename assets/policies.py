@@ -9,7 +9,7 @@ from assets.recipes import GRPO_TASKS, cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.stage import report
-from assets.training import GENERAL, demonstrations, job_of, task_set, train
+from assets.training import demonstrations, job_of, task_set, train
 
 
 def checkpoint(world: World, name: str) -> VersionId:
@@ -28,7 +28,7 @@ def untrained(
     """A tiny causal LM with random weights; its tokenizer is made from the words of the demonstrations."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = demonstrations(world, *GENERAL)
+    shown = demonstrations(world, "general", "practice")
     job = job_of(world, settings, method="init", base=None, tasks=tasks, hyper=init_hyper(settings), trajectories=shown)
     version = train(context, world, tracker, settings, name="untrained", round=0, job=job, tasks=tasks)
     return report(world, {"demonstrations": len(shown)}, [version])
@@ -38,10 +38,10 @@ def untrained(
 def cold_start(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource
 ) -> dg.MaterializeResult:
-    """SFT on the solver's successful trajectories of the training tasks."""
+    """SFT on the solver's successful trajectories of practice tasks: what is imitated is not what is rewarded later."""
     world, settings = lake.open(), run.settings
     tasks = task_set(world, "training")
-    shown = demonstrations(world, *GENERAL)
+    shown = demonstrations(world, "practice")
     job = job_of(
         world, settings, method="sft", base=checkpoint(world, "untrained"), tasks=tasks,
         hyper=cold_start_hyper(settings), trajectories=shown,

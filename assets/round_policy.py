@@ -21,13 +21,11 @@ from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.targeted import set_name
 from assets.tasks import order_for, produce_all
-from assets.training import GENERAL, demonstrations, job_of, task_set, train
+from assets.training import demonstrations, job_of, task_set, train
 
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
 
-_TARGETED: tuple[Purpose, ...] = ("targeted", "practice")
-_UNTARGETED: tuple[Purpose, ...] = ("control",)
 
 _CANDIDATES = 1.3
 """Candidates for each demonstration that is wanted."""
@@ -53,30 +51,30 @@ def round_policy(
         round = round_number(key)
         general = task_set(world, "training")
         aimed = _targeted(world, round) or general
-        fresh = demonstrations(world, *_TARGETED, round=round)
+        fresh = demonstrations(world, "practice", round=round)
         made += _continue(
             context, world, engine.engine, tracker, settings, round=round, name=f"pi{round}", tasks=aimed, fresh=fresh,
-            purposes=_TARGETED,
+            purpose="practice",
         )  # fmt: skip
         if settings.control:
             drawn = _untargeted(context, world, settings, round, general, aimed["size"])
             others = _untargeted_demonstrations(context, world, engine.engine, settings, round, len(fresh))
             made += _continue(
                 context, world, engine.engine, tracker, settings, round=round, name=f"control{round}", tasks=drawn,
-                fresh=others, purposes=_UNTARGETED,
+                fresh=others, purpose="control",
             )  # fmt: skip
     return report(world, {"checkpoints": len(made)}, made, prove_all(world, "checkpoints", "task_sets"))
 
 
 def _continue(
     context: dg.AssetExecutionContext, world: World, engine: Engine, tracker: TrackerResource, settings: Settings, *,
-    round: int, name: str, tasks: dict, fresh: Sequence[VersionId], purposes: Sequence[Purpose],
+    round: int, name: str, tasks: dict, fresh: Sequence[VersionId], purpose: Purpose,
 ) -> list[VersionId]:  # fmt: skip
     stem = name.rstrip("0123456789")
     base = checkpoint(world, f"{stem}{round - 1}" if round > 1 else "pi0")
     known = [
-        *demonstrations(world, *GENERAL),
-        *(version for before in range(1, round) for version in demonstrations(world, *purposes, round=before)),
+        *demonstrations(world, "practice"),
+        *(version for before in range(1, round) for version in demonstrations(world, purpose, round=before)),
     ]
     few = min(len(known), _REHEARSED * len(fresh)) if fresh else len(known)
     rehearsed = rng("rehearsal", settings.seed, name).sample(known, few)
@@ -125,5 +123,5 @@ def _untargeted_demonstrations(
         for key in keys
     ]
     produce_all(context, world, engine, settings, f"control/r{round:02d}", orders)
-    found = demonstrations(world, *_UNTARGETED, round=round)
+    found = demonstrations(world, "control", round=round)
     return tuple(rng("control", settings.seed, round).sample(found, min(wanted, len(found))))

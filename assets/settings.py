@@ -24,7 +24,7 @@ class Settings:
     environments: int = 14
     complexification_rounds: int = 2
     tasks: int = 16
-    practice: int = 40
+    practice: int = 56
     held_out: int = 8
     arena_environments: int = 5
     arena: int = 4
@@ -52,7 +52,7 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=40, practice=80, held_out=10, arena=6, weakest=7, targeted=20, targeted_practice=150, sft_steps=1500,
+        tasks=40, practice=150, held_out=10, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
         grpo_steps=60, round_sft_steps=600, round_grpo_steps=20, control=True,
     ),
 }  # fmt: skip

@@ -21,9 +21,6 @@ from trainers.job import Hyper, TrainJob, TrainResult
 from trainers.metrics import METRICS
 from trainers.supervisor import supervise
 
-GENERAL: tuple[Purpose, ...] = ("general", "practice")
-"""What the tasks before the first round were made for, beside evaluation."""
-
 
 def demonstrations(world: World, *purposes: Purpose, round: int = 0) -> tuple[VersionId, ...]:
     """The demonstrations of the tasks that were made in a round for these purposes, in the order of the lake."""
