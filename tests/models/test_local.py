@@ -4,6 +4,7 @@ import torch
 
 from agent_world.errors import BadInputError
 from agent_world.models.decoding import Decoder, among
+from agent_world.models.grammar import Guide
 from agent_world.models.local import CONTEXT_FULL, LocalPolicy
 from agent_world.models.renderer import transcript
 from agent_world.models.tiny import save
@@ -38,6 +39,21 @@ def test_recorded_logprobs_are_those_of_the_training_forward():
         assert any(choice is not None and not choice.all() for choice in allowed)
         recorded = [logprob for step, _ in history for logprob in step.tokens.logprobs]
         assert recorded == pytest.approx(trained, abs=1e-5)
+
+
+def test_what_the_grammar_forces_is_written_without_asking_the_model(monkeypatch):
+    reads = []
+    whole = Decoder._read_part
+    monkeypatch.setattr(Decoder, "_read_part", lambda self, feeds: reads.append(len(feeds)) or whole(self, feeds))
+    skipping = play(policy())
+    few = len(reads)
+    monkeypatch.setattr(Guide, "only", lambda self: None)
+    asking = play(policy())
+    assert few < len(reads) - few
+    for one, other in zip(skipping.values(), asking.values(), strict=True):
+        assert [step.tokens.ids for step, _ in one] == [step.tokens.ids for step, _ in other]
+        for (left, _), (right, _) in zip(one, other, strict=True):
+            assert left.tokens.logprobs == pytest.approx(right.tokens.logprobs, abs=1e-5)
 
 
 def test_an_episode_does_not_depend_on_its_neighbours():
