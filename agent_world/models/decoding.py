@@ -195,7 +195,7 @@ class Decoder:
         if uniform is None:
             chosen = logprobs.argmax(-1, keepdim=True)
         else:
-            cumulative = logprobs.exp().cumsum(-1)
+            cumulative = logprobs.exp().double().cumsum(-1)  # in single precision a draw just below 1 becomes 1
             wanted = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)[:, None]
             chosen = torch.searchsorted(cumulative, wanted * cumulative[:, -1:], right=True)
             chosen = chosen.clamp(max=logits.shape[-1] - 1)

@@ -82,6 +82,16 @@ def test_samples_follow_the_distribution_of_the_model():
     assert (counts - expected).abs().sum() < 2.5 * (expected * (1 - expected) / 2000).sqrt().sum()
 
 
+def test_no_draw_reaches_what_is_not_allowed():
+    """Not even the largest number below 1, which single precision rounds to 1."""
+    model, script = little.model(), little.script()
+    draws = np.full((1, 1), np.nextafter(1.0, 0.0))
+    ((ids, _),) = Decoder(model, stops=frozenset(), pad=0, context=512).write(
+        ["e"], [script.prompt], draws, at_most=1, guides=[script.guide()]
+    )
+    assert script.guide().allowed()[ids[0]]
+
+
 def test_a_policy_that_forgot_an_episode_reads_it_again_from_its_history():
     kept, forgetful = policy(), policy()
     history = play(kept, episodes=1, turns=2)["e0"]
