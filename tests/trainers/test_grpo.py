@@ -8,18 +8,20 @@ from agent_world.models.renderer import Transcript, transcript
 from agent_world.rollouts.model import Step, Tokens
 from tests.models import little
 from tests.trainers import jobs
-from trainers import grpo
+from trainers import grpo, rollouts
 from trainers.data import first_turn
 from trainers.grpo import GrpoOptions
+from trainers.loss import episode_trainer
+from trainers.rollouts import Rollouts
 
 
 class Trainer:
     """As much of TRL's trainer as a rollout function may look at."""
 
 
-def rollouts(options=None, tasks=None, monkeypatch=None, trajectories=None):
+def rolled(options=None, tasks=None, monkeypatch=None, trajectories=None):
     tasks = tasks or [jobs.bound(jobs.READING), jobs.bound(jobs.WRITING)]
-    made = grpo._Rollouts(little.model(), little.renderer(), tasks, options or GrpoOptions(steps=1, kl_rows=0), 0, None)
+    made = Rollouts(little.model(), little.renderer(), tasks, options or GrpoOptions(steps=1, kl_rows=0), 0, None)
     if trajectories is not None:
         calls = []
 
@@ -27,7 +29,7 @@ def rollouts(options=None, tasks=None, monkeypatch=None, trajectories=None):
             calls.append(len(specs))
             return [trajectories(len(calls), index) for index in range(len(specs))]
 
-        monkeypatch.setattr(grpo, "roll_out", played)
+        monkeypatch.setattr(rollouts, "roll_out", played)
         return made, calls
     return made
 
@@ -45,7 +47,7 @@ def with_tokens(steps):
 
 def test_only_what_the_policy_wrote_is_unmasked_and_carries_its_logprobs(monkeypatch):
     passed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
-    made, _ = rollouts(monkeypatch=monkeypatch, trajectories=lambda call, index: passed)
+    made, _ = rolled(monkeypatch=monkeypatch, trajectories=lambda call, index: passed)
     batch = made(["0"] * 4, Trainer())
     ids, written, prompt, _ = transcript(
         little.renderer(), little.renderer().begin(first_turn(jobs.bound(jobs.READING))), passed.steps
@@ -69,11 +71,11 @@ def test_what_the_harness_spoilt_is_tried_again_and_then_has_no_reward(monkeypat
             return (good, spoilt, spoilt, failed)[index]
         return spoilt if index else good
 
-    made, calls = rollouts(monkeypatch=monkeypatch, trajectories=episodes)
+    made, calls = rolled(monkeypatch=monkeypatch, trajectories=episodes)
     batch = made(["0"] * 4, Trainer())
     assert calls == [4, 2, 1]
     assert batch["reward"] == [1.0, 1.0, 1.0, 0.0]
-    made, calls = rollouts(
+    made, calls = rolled(
         monkeypatch=monkeypatch, trajectories=lambda call, index: good if call == 1 and index else spoilt
     )
     assert made(["0"] * 4, Trainer())["reward"] == [None, 1.0, 1.0, 1.0]
@@ -87,8 +89,8 @@ def test_samples_of_a_task_go_on_counting_over_steps_so_that_no_draw_comes_twice
         seen.extend((spec.task.task_id, spec.sample, spec.seed) for spec in specs)
         return [jobs.trajectory(jobs.READING, with_tokens(little.EPISODE)) for _ in specs]
 
-    monkeypatch.setattr(grpo, "roll_out", played)
-    made = rollouts()
+    monkeypatch.setattr(rollouts, "roll_out", played)
+    made = rolled()
     made(["0", "0", "1", "1"], Trainer())
     made(["0", "0", "1", "1"], Trainer())
     assert len(set(seen)) == 8
@@ -182,7 +184,7 @@ def gradients(tmp_path, batch, chunk_tokens, cls=None, beta=0.0, choice=None):
 @pytest.mark.parametrize("chunk_tokens", [20, 40, 10_000])
 def test_leaving_out_still_rows_and_padding_changes_neither_loss_nor_gradient(tmp_path, batch, chunk_tokens, choice):
     whole, expected = gradients(tmp_path, batch, 0)
-    loss, gradient = gradients(tmp_path, batch, chunk_tokens, grpo._trainer_class(), choice=choice)
+    loss, gradient = gradients(tmp_path, batch, chunk_tokens, episode_trainer(), choice=choice)
     assert loss == pytest.approx(whole, abs=1e-6)
     assert torch.allclose(gradient, expected, atol=1e-6)
     assert expected.abs().max() > 1e-4
@@ -190,7 +192,7 @@ def test_leaving_out_still_rows_and_padding_changes_neither_loss_nor_gradient(tm
 
 def test_a_batch_that_cannot_move_the_policy_has_no_gradient(tmp_path, batch):
     still = {**batch, "advantages": torch.zeros(6)}
-    loss, gradient = gradients(tmp_path, still, 100, grpo._trainer_class())
+    loss, gradient = gradients(tmp_path, still, 100, episode_trainer())
     assert loss == 0
     assert gradient.abs().max() == 0
 
@@ -203,5 +205,5 @@ def test_what_had_no_alternative_moves_nothing(tmp_path, batch):
         batch["prompt_ids"][row, -1] = 10 + row  # rows are known by their ids
     only = np.zeros(len(little.tokenizer()), dtype=bool)
     only[9] = True
-    _, gradient = gradients(tmp_path, batch, 100, grpo._trainer_class(), choice=only)
+    _, gradient = gradients(tmp_path, batch, 100, episode_trainer(), choice=only)
     assert gradient.abs().max() < 1e-9

@@ -60,9 +60,9 @@ MUTATIONS = (
         "tests/rollouts tests/tasks",
     ),
     Mutation(
-        "trainers/grpo.py",
-        "[int(by_policy) for by_policy in written[prompt:]]",
-        "[1 for _ in written[prompt:]]",
+        "trainers/rollouts.py",
+        "[int(by_policy) for by_policy in context.written[context.prompt :]]",
+        "[1 for _ in context.written[context.prompt :]]",
         "tests/trainers",
     ),
     Mutation(

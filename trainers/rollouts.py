@@ -1,0 +1,151 @@
+"""Rollouts for TRL: live sessions of many environments, observations masked, rewards from outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agent_world.identity import seed_of
+from agent_world.models.decoding import among
+from agent_world.models.local import LocalPolicy
+from agent_world.models.renderer import Renderer, Transcript, transcript
+from agent_world.rollouts.loop import EpisodeSpec, roll_out
+from agent_world.rollouts.model import Trajectory
+from agent_world.world import BoundTask
+from trainers.data import first_turn
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from agent_world.sandbox import Sandbox
+    from trainers.grpo import GrpoOptions
+
+
+class Rollouts:
+    """TRL's rollout function: prompts are keys of tasks, each repeated for its group."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        renderer: Renderer,
+        tasks: Sequence[BoundTask],
+        options: GrpoOptions,
+        seed: int,
+        sandbox: Sandbox | None,
+    ) -> None:
+        self._renderer, self._tasks, self._options, self._seed, self._sandbox = renderer, tasks, options, seed, sandbox
+        self._policy = LocalPolicy(
+            model,
+            renderer,
+            name="grpo",
+            version="training",
+            temperature=options.temperature,
+            max_step=options.max_generation_tokens,
+            max_context=options.max_trajectory_tokens,
+        )
+        self._start = _frozen_copy(model) if options.kl_rows and not options.kl_beta else None
+        self._visits: Counter[int] = Counter()
+        self.last: dict[str, float] = {}
+        self.transcripts: dict[tuple[int, ...], Transcript] = {}  # of the last step, by their ids
+
+    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+        """What TRL asks for: ids, masks, log-probabilities and rewards of one rollout a prompt, in order."""
+        specs = [self._spec(int(key)) for key in prompts]
+        trajectories = self._run(specs)
+        contexts = [
+            transcript(self._renderer, self._renderer.begin(first_turn(self._tasks[int(key)])), trajectory.steps)
+            for key, trajectory in zip(prompts, trajectories, strict=True)
+        ]
+        logprobs = [
+            spread(context.written[context.prompt :], trajectory)
+            for context, trajectory in zip(contexts, trajectories, strict=True)
+        ]
+        self.transcripts.clear()
+        self.transcripts.update((tuple(context.ids), context) for context in contexts)
+        self.last = statistics(trajectories)
+        if self._start is not None:
+            self.last["kl_ref"] = divergence(self._start, contexts, logprobs, self._options.kl_rows)
+        return {
+            "prompt_ids": [context.ids[: context.prompt] for context in contexts],
+            "completion_ids": [context.ids[context.prompt :] for context in contexts],
+            "env_mask": [[int(by_policy) for by_policy in context.written[context.prompt :]] for context in contexts],
+            "logprobs": logprobs,
+            "reward": [trajectory.outcome.reward for trajectory in trajectories],
+        }
+
+    def _spec(self, task: int) -> EpisodeSpec:
+        bound = self._tasks[task]
+        sample = self._visits[task]
+        self._visits[task] += 1
+        return EpisodeSpec(
+            task=bound.task,
+            environment=bound.environment,
+            sample=sample,
+            seed=seed_of("grpo", self._seed, bound.version, sample),
+            task_version=bound.version,
+        )
+
+    def _run(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """All episodes; those that the harness spoilt are run again a few times."""
+        done = self._played(specs)
+        for _ in range(self._options.retries):
+            spoilt = [index for index, trajectory in enumerate(done) if trajectory.outcome.reward is None]
+            if not spoilt:
+                break
+            again = self._played([specs[index] for index in spoilt])
+            for index, trajectory in zip(spoilt, again, strict=True):
+                done[index] = trajectory
+        return done
+
+    def _played(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+        """One attempt each. The first step outside the format ends it: the rest would cost much and teach nothing."""
+        options = self._options
+        return roll_out(
+            specs, self._policy, sandbox=self._sandbox, max_steps=options.max_turns, max_malformed=1, live=options.live
+        )
+
+
+def spread(written: Sequence[bool], trajectory: Trajectory) -> list[float]:
+    """Log-probabilities at the places the policy wrote, 0 elsewhere."""
+    recorded = iter([p for step, _ in trajectory.steps if step.tokens for p in step.tokens.logprobs])
+    return [next(recorded, 0.0) if by_policy else 0.0 for by_policy in written]
+
+
+def statistics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """What our episodes know and TRL does not."""
+    calls = [o for t in trajectories for step, o in t.steps if step.kind == "tool" and o is not None]
+    answered = [bool(t.steps) and t.steps[-1][0].kind == "answer" for t in trajectories]
+    return {
+        "infra_errors": sum(t.outcome.reward is None for t in trajectories),
+        "truncated_frac": 1 - sum(answered) / len(answered),
+        "turns_mean": sum(len(t.steps) for t in trajectories) / len(trajectories),
+        "tool_call_frequency": len(calls) / len(trajectories),
+        "tool_error_rate": sum(o.status != "ok" for o in calls) / len(calls) if calls else 0.0,
+    }
+
+
+def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
+    import copy
+
+    return copy.deepcopy(model).eval().requires_grad_(False)
+
+
+def divergence(
+    start: PreTrainedModel, contexts: Sequence[Transcript], logprobs: Sequence[list[float]], rows: int
+) -> float:
+    """Mean over written tokens of log pi - log pi_start, over the first `rows` rollouts and one of each group first."""
+    import torch
+
+    chosen = range(0, len(contexts), max(1, len(contexts) // rows))
+    total, count = 0.0, 0
+    with torch.no_grad():
+        for index in chosen:
+            ids, written, _, allowed = contexts[index]
+            logits = start(torch.tensor([ids], device=start.device), use_cache=False).logits[0, :-1].float()
+            places = torch.tensor(written[1:], device=start.device)
+            wrote = torch.tensor(ids[1:], device=start.device)[places]
+            reference = torch.log_softmax(among(logits[places], allowed), -1).gather(-1, wrote[:, None]).sum()
+            total += sum(logprobs[index]) - float(reference)
+            count += len(wrote)
+    return total / max(count, 1)
