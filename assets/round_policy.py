@@ -1,7 +1,9 @@
 """The training of a round: targeted demonstrations first, then GRPO on the targeted set; and its control."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import dagster as dg
 
@@ -22,13 +24,13 @@ from assets.stage import commit, derive, report
 from assets.targeted import set_name
 from assets.tasks import order_for, produce_all
 from assets.training import demonstrations, job_of, task_set, train
+from trainers.job import TrainJob
 
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
 
-
 _CANDIDATES = 1.3
-"""Candidates for each demonstration that is wanted."""
+"""Candidates for each demonstration that the control wants."""
 
 
 @dg.asset(
@@ -48,80 +50,87 @@ def round_policy(
     world, settings = lake.open(), run.settings
     made = []
     for key in context.partition_keys:
-        round = round_number(key)
-        general = task_set(world, "training")
-        aimed = _targeted(world, round) or general
-        fresh = demonstrations(world, "practice", round=round)
-        made += _continue(
-            context, world, engine.engine, tracker, settings, round=round, name=f"pi{round}", tasks=aimed, fresh=fresh,
-            purpose="practice",
-        )  # fmt: skip
+        course = _Course(context, world, engine.engine, tracker, settings, round_number(key))
+        tasks = course.targeted()
+        shown = demonstrations(world, "practice", round=course.round)
+        made += course.follow("pi", "practice", shown, tasks)
         if settings.control:
-            drawn = _untargeted(context, world, settings, round, general, aimed["size"])
-            others = _untargeted_demonstrations(context, world, engine.engine, settings, round, len(fresh))
-            made += _continue(
-                context, world, engine.engine, tracker, settings, round=round, name=f"control{round}", tasks=drawn,
-                fresh=others, purpose="control",
-            )  # fmt: skip
+            shown = course.untargeted_demonstrations(len(shown))
+            made += course.follow("control", "control", shown, course.untargeted(tasks["size"]))
     return report(world, {"checkpoints": len(made)}, made, prove_all(world, "checkpoints", "task_sets"))
 
 
-def _continue(
-    context: dg.AssetExecutionContext, world: World, engine: Engine, tracker: TrackerResource, settings: Settings, *,
-    round: int, name: str, tasks: dict, fresh: Sequence[VersionId], purpose: Purpose,
-) -> list[VersionId]:  # fmt: skip
-    stem = name.rstrip("0123456789")
-    base = checkpoint(world, f"{stem}{round - 1}" if round > 1 else "pi0")
-    known = [
-        *demonstrations(world, "practice"),
-        *(version for before in range(1, round) for version in demonstrations(world, purpose, round=before)),
-    ]
-    few = min(len(known), _REHEARSED * len(fresh)) if fresh else len(known)
-    rehearsed = rng("rehearsal", settings.seed, name).sample(known, few)
-    shown = job_of(
-        world, settings, method="sft", base=base, tasks=tasks, hyper=demonstration_hyper(settings),
-        trajectories=(*fresh, *rehearsed),
-    )  # fmt: skip
-    first = train(context, world, tracker, settings, name=f"{name}-demonstrations", round=round, job=shown, tasks=tasks)
-    chosen = learnable(
-        context, world, engine, settings, policy=first, name=name, round=round, tasks=tasks, fewest=GRPO_TASKS
-    )
-    tried = job_of(
-        world, settings, method="grpo", base=first, tasks=chosen,
-        hyper=grpo_hyper(settings, steps=settings.round_grpo_steps, tasks=chosen["size"]),
-    )  # fmt: skip
-    return [first, train(context, world, tracker, settings, name=name, round=round, job=tried, tasks=chosen)]
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """The training of one round, for a line of policies at a time: pi(1), pi(2), ... or control(1), control(2), ..."""
 
+    context: dg.AssetExecutionContext
+    world: World
+    engine: Engine
+    tracker: TrackerResource
+    settings: Settings
+    round: int
 
-def _targeted(world: World, round: int) -> dict | None:
-    rows = world.read("task_sets", where={"name": set_name(round), "state": "created"})
-    return rows[-1] if rows and rows[-1]["size"] else None
+    def follow(self, line: str, purpose: Purpose, shown: Sequence[VersionId], tasks: dict[str, Any]) -> list[VersionId]:
+        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what `tasks` can teach.
 
+        `purpose` is what the line's demonstrations of rounds are made for: those of earlier rounds are known to it.
+        """
+        name, hyper = f"{line}{self.round}", demonstration_hyper(self.settings)
+        base = checkpoint(self.world, f"{line}{self.round - 1}" if self.round > 1 else "pi0")
+        rehearsed = self._rehearsed(name, purpose, len(shown))
+        job = job_of(
+            self.world, self.settings, method="sft", base=base, tasks=tasks, hyper=hyper,
+            trajectories=(*shown, *rehearsed),
+        )  # fmt: skip
+        first = self._train(f"{name}-demonstrations", job, tasks)
+        chosen = learnable(
+            self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round,
+            tasks=tasks, fewest=GRPO_TASKS,
+        )  # fmt: skip
+        hyper = grpo_hyper(self.settings, steps=self.settings.round_grpo_steps, tasks=chosen["size"])
+        job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
+        return [first, self._train(name, job, chosen)]
 
-def _untargeted(
-    context: dg.AssetExecutionContext, world: World, settings: Settings, round: int, general: dict, size: int
-) -> dict:
-    """As many tasks of the general set as the targeted set has: what the same budget buys without a diagnosis."""
-    name = f"untargeted-r{round:02d}"
-    drawn = sorted(rng("control", settings.seed, round).sample(general["tasks"], min(size, general["size"])))
-    payload = {"name": name, "purpose": "training", "round": round, "tasks": drawn, "size": len(drawn)}
+    def targeted(self) -> dict[str, Any]:
+        """The targeted set of the round; the general one when there is none."""
+        rows = self.world.read("task_sets", where={"name": set_name(self.round), "state": "created"})
+        return rows[-1] if rows and rows[-1]["size"] else task_set(self.world, "training")
 
-    def fill(batch: Batch) -> None:
-        batch.create("task_set", name, payload, parents=[(VersionId(general["version_id"]), "task_set")])
+    def untargeted(self, size: int) -> dict[str, Any]:
+        """As many tasks of the general set: what the same budget buys without a diagnosis."""
+        name, general = f"untargeted-r{self.round:02d}", task_set(self.world, "training")
+        source = rng("control", self.settings.seed, self.round)
+        drawn = sorted(source.sample(general["tasks"], min(size, general["size"])))
+        payload = {"name": name, "purpose": "training", "round": self.round, "tasks": drawn, "size": len(drawn)}
 
-    commit(world, f"task_set/{name}", "", derive(settings, [], drawn), context.run_id, fill)
-    return task_set(world, name)
+        def fill(batch: Batch) -> None:
+            batch.create("task_set", name, payload, parents=[(VersionId(general["version_id"]), "task_set")])
 
+        derivation = derive(self.settings, [], drawn)
+        commit(self.world, f"task_set/{name}", "", derivation, self.context.run_id, fill)
+        return task_set(self.world, name)
 
-def _untargeted_demonstrations(
-    context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, round: int, wanted: int
-) -> tuple[VersionId, ...]:
-    """So many new demonstrations at most, over all environments alike."""
-    keys = sorted(built(world, through=round))
-    orders = [
-        order_for(world, settings, key, count=ceil(_CANDIDATES * wanted / len(keys)), purpose="control", round=round)
-        for key in keys
-    ]
-    produce_all(context, world, engine, settings, f"control/r{round:02d}", orders)
-    found = demonstrations(world, "control", round=round)
-    return tuple(rng("control", settings.seed, round).sample(found, min(wanted, len(found))))
+    def untargeted_demonstrations(self, wanted: int) -> tuple[VersionId, ...]:
+        """So many new demonstrations at most, over all environments alike."""
+        keys = sorted(built(self.world, through=self.round))
+        count = ceil(_CANDIDATES * wanted / len(keys))
+        orders = [
+            order_for(self.world, self.settings, key, count=count, purpose="control", round=self.round) for key in keys
+        ]
+        produce_all(self.context, self.world, self.engine, self.settings, f"control/r{self.round:02d}", orders)
+        found = demonstrations(self.world, "control", round=self.round)
+        return tuple(rng("control", self.settings.seed, self.round).sample(found, min(wanted, len(found))))
+
+    def _rehearsed(self, name: str, purpose: Purpose, fresh: int) -> list[VersionId]:
+        """Of what the line was shown before; all of it when there is nothing new."""
+        known = list(demonstrations(self.world, "practice"))
+        for round in range(1, self.round):
+            known += demonstrations(self.world, purpose, round=round)
+        few = min(len(known), _REHEARSED * fresh) if fresh else len(known)
+        return rng("rehearsal", self.settings.seed, name).sample(known, few)
+
+    def _train(self, name: str, job: TrainJob, tasks: dict[str, Any]) -> VersionId:
+        return train(
+            self.context, self.world, self.tracker, self.settings, name=name, round=self.round, job=job, tasks=tasks
+        )
