@@ -79,4 +79,4 @@ def attempt(
                 },
             )  # fmt: skip
 
-    return commit(world, "arena/attempts", f"r{round:02d}", derivation, context.run_id, fill).versions
+    return commit(context, world, "arena/attempts", f"r{round:02d}", derivation, fill).versions

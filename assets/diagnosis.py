@@ -40,7 +40,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
             parents = [(version, "policy"), *((VersionId(name), "attempt") for name in names)]
             batch.create("diagnosis", f"diagnosis-{round_key(round)}", encode(found), parents=parents)
 
-        (found,) = commit(world, "diagnosis", key, derivation, context.run_id, fill).versions
+        (found,) = commit(context, world, "diagnosis", key, derivation, fill).versions
         keys = targeted_keys(decode(Diagnosis, world.payload(found)), most=settings.weakest)
         _add_keys(context, keys)
         made.append(found)

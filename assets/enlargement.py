@@ -56,7 +56,7 @@ def _keep_category(
     def fill(batch: Batch) -> None:
         batch.observe(version, {"category": category})
 
-    commit(world, "category", version, derive(settings, [], [version, category]), context.run_id, fill)
+    commit(context, world, "category", version, derive(settings, [], [version, category]), fill)
 
 
 def _save(snapshot: Snapshot, enlarged: Enlarged | None, batch: Batch, *, round: int) -> None:

@@ -56,7 +56,7 @@ def accept(
     def fill(batch: Batch) -> None:
         _save(world, batch, database, parts, round)
 
-    return commit(world, "environments", key, derivation, context.run_id, fill).versions
+    return commit(context, world, "environments", key, derivation, fill).versions
 
 
 def built(world: World, *, through: int) -> dict[str, dict]:

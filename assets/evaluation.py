@@ -99,7 +99,7 @@ def measure(
             if mode == "sampled":
                 keep_some(batch, samples, policy=version, task_set=VersionId(tasks["version_id"]), round=round)
 
-    batch = commit(world, f"evaluation/{name}", "", derivation, context.run_id, fill)
+    batch = commit(context, world, f"evaluation/{name}", "", derivation, fill)
     measured = {"policy_version": version, "task_set": tasks["version_id"]}
     for mode in ("greedy", "sampled"):
         rate = pass_rate(world.read("evaluations", where={**measured, "mode": mode}))

@@ -108,7 +108,7 @@ class _Course:
             batch.create("task_set", name, payload, parents=[(VersionId(general["version_id"]), "task_set")])
 
         derivation = derive(self.settings, [], drawn)
-        commit(self.world, f"task_set/{name}", "", derivation, self.context.run_id, fill)
+        commit(self.context, self.world, f"task_set/{name}", "", derivation, fill)
         return task_set(self.world, name)
 
     def untargeted_demonstrations(self, wanted: int) -> tuple[VersionId, ...]:

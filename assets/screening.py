@@ -43,5 +43,5 @@ def learnable(
         parents = [(VersionId(tasks["version_id"]), "task_set"), (policy, "policy")]
         batch.create("task_set", label, payload, parents=parents)
 
-    commit(world, "screening", name, derive(settings, [], [policy, tasks["version_id"]]), context.run_id, fill)
+    commit(context, world, "screening", name, derive(settings, [], [policy, tasks["version_id"]]), fill)
     return task_set(world, label)

@@ -37,9 +37,11 @@ def derive(settings: Settings, names: Sequence[str], parents: Sequence[str]) -> 
 
 
 def commit(
-    world: World, stage: str, partition: str, derivation: Digest, run_id: str, fill: Callable[[Batch], None]
-) -> Batch:
+    context: dg.AssetExecutionContext, world: World, stage: str, partition: str, derivation: Digest,
+    fill: Callable[[Batch], None],
+) -> Batch:  # fmt: skip
     """Fill and commit one batch, unless it is committed already; a second run changes nothing."""
+    run_id = context.op_execution_context.run_id
     with world.begin(stage, partition, derivation=derivation, run_id=run_id) as batch:
         if not batch.done:
             fill(batch)
@@ -72,7 +74,7 @@ def map_jobs(
                 context.log.error(f"{stage} {job.partition}: {done.failure.error}\n{done.failure.trace}")
                 progress.fail(job.partition, done.failure.error)
                 continue
-            commit(world, stage, job.partition, job.derivation, context.run_id, partial(save, job.item, done.result))
+            commit(context, world, stage, job.partition, job.derivation, partial(save, job.item, done.result))
             progress.advance(job.partition, time.process_time() - started)
     return failed
 

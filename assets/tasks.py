@@ -92,7 +92,7 @@ def save_graph(context: dg.AssetExecutionContext, world: World, settings: Settin
             )  # fmt: skip
 
     derivation = derive(settings, [], [environment.version])
-    commit(world, "tool_graphs", environment.environment_id, derivation, context.run_id, fill)
+    commit(context, world, "tool_graphs", environment.environment_id, derivation, fill)
 
 
 def accepted_keys(world: World, keys: Sequence[str]) -> list[str]:
@@ -190,5 +190,5 @@ def save_set(
     def fill(batch: Batch) -> None:
         batch.create("task_set", name, payload, parents=[(VersionId(version), "task") for version in versions])
 
-    (version,) = commit(world, f"task_set/{name}", "", derive(settings, [], versions), context.run_id, fill).versions
+    (version,) = commit(context, world, f"task_set/{name}", "", derive(settings, [], versions), fill).versions
     return version

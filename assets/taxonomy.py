@@ -29,7 +29,7 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
         for row in environments.values():
             batch.observe(row["version_id"], {"category": found.assignment[row["environment_id"]]})
 
-    (version,) = commit(world, "taxonomy", "", derivation, context.run_id, fill).versions
+    (version,) = commit(context, world, "taxonomy", "", derivation, fill).versions
     payload = world.payload(version)
     counts = {
         "clusters": len(payload["clusters"]),

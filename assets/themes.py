@@ -28,7 +28,7 @@ def themes(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResour
         for item in found.quarantined:
             batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)
 
-    batch = commit(world, "themes", "", derive(settings, ["themes"], []), context.run_id, fill)
+    batch = commit(context, world, "themes", "", derive(settings, ["themes"], []), fill)
     rows = world.read("themes", columns=["version_id", "source"])
     counts = dict(sorted(Counter(row["source"] for row in rows).items()))
     return report(world, {"themes": len(rows), **counts}, batch.versions, prove_all(world, "themes"))

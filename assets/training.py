@@ -107,9 +107,9 @@ def train(
                         },
                     )
 
-    batch = commit(world, f"checkpoint/{name}", "", derivation, context.run_id, fill)
+    batch = commit(context, world, f"checkpoint/{name}", "", derivation, fill)
     (version,) = batch.versions
-    _track(world, tracker, version, job, name=name, round=round, dagster_run=context.run_id)
+    _track(world, tracker, version, job, name=name, round=round, dagster_run=context.op_execution_context.run_id)
     return version
 
 
