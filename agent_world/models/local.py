@@ -23,10 +23,10 @@ CONTEXT_FULL = "the context limit of the model is reached"
 class LocalPolicy:
     """A `Policy` over a live model; steps carry their ids and log-probabilities.
 
-    A `guided` policy is held to well-formed steps; without that it samples its own distribution, as training must.
-    `temperature` 0 takes the most likely ids, 1 samples the model's own distribution. What a sample becomes depends on
-    `turn.seed` alone, not on the episodes beside it (up to the rounding of batched arithmetic). One step writes at most
-    `max_step` ids, an episode's context holds at most `max_context`; beyond it steps are malformed.
+    The policy is the model among what its renderer's guide allows, where there is one. `temperature` 0 takes the most
+    likely ids, 1 samples its own distribution. What a sample becomes depends on `turn.seed` alone, not on the episodes
+    beside it (up to the rounding of batched arithmetic). One step writes at most `max_step` ids, an episode's context
+    holds at most `max_context`; beyond it steps are malformed.
     """
 
     def __init__(
@@ -39,10 +39,9 @@ class LocalPolicy:
         temperature: float = 1.0,
         max_step: int = 128,
         max_context: int | None = None,
-        guided: bool = True,
     ) -> None:
         self.name, self.version, self.temperature = name, version, temperature
-        self._model, self._renderer, self._max_step, self._guided = model, renderer, max_step, guided
+        self._model, self._renderer, self._max_step = model, renderer, max_step
         limit = model.config.max_position_embeddings
         self._decoder = Decoder(
             model,
@@ -83,7 +82,6 @@ class LocalPolicy:
             temperature=temperature,
             max_step=self._max_step,
             max_context=self._decoder.context,
-            guided=self._guided,
         )
 
     def act(self, turns: Sequence[Turn]) -> list[Step]:
@@ -100,7 +98,7 @@ class LocalPolicy:
             live = [turns[index] for index in feeds]
             draws = None if self.temperature == 0 else self._draws(live)
             names = [turn.episode for turn in live]
-            guides = [self._scripts[turn.episode].guide() if self._guided else None for turn in live]
+            guides = [self._scripts[turn.episode].guide() for turn in live]
             written = self._decoder.write(names, list(feeds.values()), draws, at_most=self._max_step, guides=guides)
             for index, turn, (ids, logprobs) in zip(feeds, live, written, strict=True):
                 self._wrote[turn.episode] = ids
