@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,21 +15,21 @@ from agent_world.sandbox import default_sandbox
 from agent_world.world import BoundTask, World
 from assets.settings import Settings
 
-_FEW = 64
-"""Up to so many attempts are played in this process: a worker that has to load PyTorch first takes longer."""
+_HAND = 128
+"""Attempts that a worker is given at once, whatever the number of workers: who plays together is part of the result."""
 
 
 def samples_of(
     world: World, engine: Engine, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *, mode: Mode,
     samples: int,
 ) -> list[Sample]:  # fmt: skip
-    """Attempts of the checkpoint at the tasks, greedy or at temperature 1, dealt out to the workers.
+    """Attempts of the checkpoint at the tasks, greedy or at temperature 1, in order, dealt out to the workers.
 
     Raises:
         RuntimeError: a worker could not play its share.
     """
-    shares = engine.workers if len(tasks) * samples > _FEW else 1
-    hands = [hand for start in range(shares) if (hand := tasks[start::shares])]
+    count = ceil(len(tasks) * samples / _HAND)
+    hands = [tasks[start::count] for start in range(count)]
     with laid_down(world, version) as folder:
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
         played = list(engine.map(_play, dealt))
@@ -53,11 +54,15 @@ class _Share(NamedTuple):
 def _play(share: _Share) -> list[Sample]:
     import torch
 
-    torch.set_num_threads(1)  # each worker has a core; what is decoded is too small to be worth more
     policy = LocalPolicy.load(
         share.folder, version=share.version, temperature=0.0 if share.mode == "greedy" else 1.0
     )  # fmt: skip
-    return evaluate(
-        policy, share.tasks, mode=share.mode, samples=share.samples, seed=share.seed, sandbox=default_sandbox(),
-        max_steps=20,
-    )  # fmt: skip
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # each worker has a core; what is decoded is too small to be worth more
+    try:
+        return evaluate(
+            policy, share.tasks, mode=share.mode, samples=share.samples, seed=share.seed, sandbox=default_sandbox(),
+            max_steps=20,
+        )  # fmt: skip
+    finally:
+        torch.set_num_threads(threads)

@@ -5,7 +5,7 @@ import dagster as dg
 from agent_world.identity import VersionId
 from agent_world.world import World
 from assets.checks import check_specs, prove_all
-from assets.recipes import GRPO_TASKS, cold_start_hyper, grpo_hyper, init_hyper
+from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.stage import report
@@ -27,10 +27,9 @@ def untrained(
 ) -> dg.MaterializeResult:
     """A tiny causal LM with random weights; its tokenizer is made from the words of the demonstrations."""
     world, settings = lake.open(), run.settings
-    tasks = task_set(world, "training")
     shown = demonstrations(world, "general", "practice")
-    job = job_of(world, settings, method="init", base=None, tasks=tasks, hyper=init_hyper(settings), trajectories=shown)
-    version = train(context, world, tracker, settings, name="untrained", round=0, job=job, tasks=tasks)
+    job = job_of(world, settings, method="init", base=None, hyper=init_hyper(settings), trajectories=shown)
+    version = train(context, world, tracker, settings, name="untrained", round=0, job=job)
     return report(world, {"demonstrations": len(shown)}, [version])
 
 
@@ -40,13 +39,12 @@ def cold_start(
 ) -> dg.MaterializeResult:
     """SFT on the solver's successful trajectories of practice tasks: what is imitated is not what is rewarded later."""
     world, settings = lake.open(), run.settings
-    tasks = task_set(world, "training")
     shown = demonstrations(world, "practice")
     job = job_of(
-        world, settings, method="sft", base=checkpoint(world, "untrained"), tasks=tasks,
+        world, settings, method="sft", base=checkpoint(world, "untrained"),
         hyper=cold_start_hyper(settings), trajectories=shown,
     )  # fmt: skip
-    version = train(context, world, tracker, settings, name="sft", round=0, job=job, tasks=tasks)
+    version = train(context, world, tracker, settings, name="sft", round=0, job=job)
     return report(world, {"demonstrations": len(shown)}, [version])
 
 
@@ -61,14 +59,11 @@ def base_policy(
     """pi0: multi-environment GRPO from the cold start, on those tasks of the general training set that it can learn."""
     world, settings = lake.open(), run.settings
     general, start = task_set(world, "training"), checkpoint(world, "sft")
-    tasks = learnable(
-        context, world, engine.engine, settings, policy=start, name="pi0", round=0, tasks=general,
-        fewest=GRPO_TASKS,
-    )  # fmt: skip
+    tasks = learnable(context, world, engine.engine, settings, policy=start, name="pi0", round=0, tasks=general)
     job = job_of(
         world, settings, method="grpo", base=start, tasks=tasks,
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
     )  # fmt: skip
-    version = train(context, world, tracker, settings, name="pi0", round=0, job=job, tasks=tasks)
+    version = train(context, world, tracker, settings, name="pi0", round=0, job=job)
     sizes = {"tasks": general["size"], "learnable": tasks["size"]}
     return report(world, sizes, [version], prove_all(world, "checkpoints", "training_metrics", "task_sets"))

@@ -16,7 +16,7 @@ from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
 from assets.policies import checkpoint
-from assets.recipes import GRPO_TASKS, demonstration_hyper, grpo_hyper
+from assets.recipes import demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.settings import Settings
@@ -29,7 +29,7 @@ from trainers.job import TrainJob
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
 
-_CANDIDATES = 1.3
+_CANDIDATES = 1.6
 """Candidates for each demonstration that the control wants."""
 
 
@@ -80,17 +80,17 @@ class _Course:
         base = checkpoint(self.world, f"{line}{self.round - 1}" if self.round > 1 else "pi0")
         rehearsed = self._rehearsed(name, purpose, len(shown))
         job = job_of(
-            self.world, self.settings, method="sft", base=base, tasks=tasks, hyper=hyper,
+            self.world, self.settings, method="sft", base=base, hyper=hyper,
             trajectories=(*shown, *rehearsed),
         )  # fmt: skip
-        first = self._train(f"{name}-demonstrations", job, tasks)
+        first = self._train(f"{name}-demonstrations", job)
         chosen = learnable(
             self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round,
-            tasks=tasks, fewest=GRPO_TASKS,
+            tasks=tasks,
         )  # fmt: skip
         hyper = grpo_hyper(self.settings, steps=self.settings.round_grpo_steps, tasks=chosen["size"])
         job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
-        return [first, self._train(name, job, chosen)]
+        return [first, self._train(name, job)]
 
     def targeted(self) -> dict[str, Any]:
         """The targeted set of the round; the general one when there is none."""
@@ -113,7 +113,7 @@ class _Course:
 
     def untargeted_demonstrations(self, wanted: int) -> tuple[VersionId, ...]:
         """So many new demonstrations at most, over all environments alike."""
-        keys = sorted(built(self.world, through=self.round))
+        keys = sorted(built(self.world, through=0))
         count = ceil(_CANDIDATES * wanted / len(keys))
         orders = [
             order_for(self.world, self.settings, key, count=count, purpose="control", round=self.round) for key in keys
@@ -130,7 +130,5 @@ class _Course:
         few = min(len(known), _REHEARSED * fresh) if fresh else len(known)
         return rng("rehearsal", self.settings.seed, name).sample(known, few)
 
-    def _train(self, name: str, job: TrainJob, tasks: dict[str, Any]) -> VersionId:
-        return train(
-            self.context, self.world, self.tracker, self.settings, name=name, round=self.round, job=job, tasks=tasks
-        )
+    def _train(self, name: str, job: TrainJob) -> VersionId:
+        return train(self.context, self.world, self.tracker, self.settings, name=name, round=self.round, job=job)

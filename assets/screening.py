@@ -20,12 +20,12 @@ TRIES = 4
 
 def learnable(
     context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, *, policy: VersionId,
-    name: str, round: int, tasks: dict[str, Any], fewest: int,
+    name: str, round: int, tasks: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """The tasks of a set that the policy passes now and then, as a named set of their own.
 
-    A group of rollouts that all pass or all fail has no advantage and moves nothing. Where fewer than `fewest` are
-    left, those come back too that were passed always, then those that never were, in the order of the set.
+    A group of rollouts that all pass or all fail has no advantage and moves nothing. Where no task is left, the whole
+    set is taken.
     """
     label = f"learnable-{name}"
 
@@ -33,9 +33,8 @@ def learnable(
         bound = [world.task(task) for task in tasks["tasks"]]
         tried = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
         passed = Counter(sample.task for sample in tried if sample.status == "pass")
-        order = sorted(tasks["tasks"], key=lambda task: (passed[task] in (0, TRIES), -passed[task]))
-        middle = sum(0 < passed[task] < TRIES for task in order)
-        chosen = sorted(order[: max(middle, min(fewest, len(order)))])
+        failed = Counter(sample.task for sample in tried if sample.status == "fail")
+        chosen = [task for task in tasks["tasks"] if passed[task] and failed[task]] or tasks["tasks"]
         payload = {
             "name": label, "purpose": "training", "round": round, "tasks": chosen, "size": len(chosen),
             "passes": {task: passed[task] for task in tasks["tasks"]},

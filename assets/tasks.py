@@ -107,9 +107,11 @@ def order_for(
 ) -> Order:  # fmt: skip
     """An order for one environment; none of its tasks may repeat one that was made for an earlier purpose.
 
-    It is the environment as it was then: only targeted tasks see what their own round enriched.
+    It is the environment as it was then. Only what a guideline asked for sees what its own round enriched; the control
+    sees nothing that a diagnosis brought about.
     """
-    environment = world.environment(built(world, through=round - (purpose == "arena"))[key]["version_id"])
+    through = {"arena": round - 1, "control": 0}.get(purpose, round)
+    environment = world.environment(built(world, through=through)[key]["version_id"])
     others = [
         decode(Task, world.payload(VersionId(row["version_id"])))
         for row in world.read("tasks", where={"partition": key}, columns=["version_id", "tier", "purpose", "round"])

@@ -24,9 +24,9 @@ from trainers.supervisor import supervise
 
 def demonstrations(world: World, *purposes: Purpose, round: int = 0) -> tuple[VersionId, ...]:
     """The demonstrations of the tasks that were made in a round for these purposes, in the order of the lake."""
-    tasks = world.read("tasks", where={"round": round}, columns=["version_id", "purpose"])
+    tasks = world.read("tasks", where={"round": round, "state": "created"}, columns=["version_id", "purpose"])
     wanted = {row["version_id"] for row in tasks if row["purpose"] in purposes}
-    where = {"status": "pass", "purpose": "demonstration"}
+    where = {"status": "pass", "purpose": "demonstration", "state": "created"}
     rows = world.read("trajectories", where=where, columns=["version_id", "task"])
     return tuple(VersionId(row["version_id"]) for row in rows if row["task"] in wanted)
 
@@ -44,10 +44,11 @@ def task_set(world: World, name: str) -> dict[str, Any]:
 
 
 def job_of(
-    world: World, settings: Settings, *, method: str, base: VersionId | None, tasks: dict[str, Any], hyper: Hyper,
-    trajectories: tuple[VersionId, ...] = (), options: dict[str, Any] | None = None,
+    world: World, settings: Settings, *, method: str, base: VersionId | None, hyper: Hyper,
+    trajectories: tuple[VersionId, ...] = (), tasks: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
 ) -> TrainJob:  # fmt: skip
-    """A job of the embedded back-end over the environments of what it trains on: trajectories, or the task set."""
+    """A job of the embedded back-end over the environments of what it trains on: trajectories, or a task set."""
     pinned = {
         row["version_id"]: row["environments"][0] for row in world.read("tasks", columns=["version_id", "environments"])
     }
@@ -60,8 +61,8 @@ def job_of(
         backend="trl",
         lake=world.uri,
         base=base,
-        task_set=VersionId(tasks["version_id"]) if method == "grpo" else None,
-        environments=tuple(sorted({VersionId(pinned[task]) for task in played or tasks["tasks"]})),
+        task_set=VersionId(tasks["version_id"]) if tasks else None,
+        environments=tuple(sorted({VersionId(pinned[task]) for task in (tasks["tasks"] if tasks else played)})),
         hyper=hyper,
         seed=settings.seed,
         trajectories=trajectories,
@@ -78,12 +79,9 @@ def train(
     name: str,
     round: int,
     job: TrainJob,
-    tasks: dict[str, Any],
 ) -> VersionId:
     """Run the job unless its checkpoint is in the lake; returns the checkpoint's version."""
-    parents = [(VersionId(tasks["version_id"]), "task_set")]
-    if job.base:
-        parents.append((job.base, "base"))
+    parents = [(version, role) for version, role in ((job.task_set, "task_set"), (job.base, "base")) if version]
     derivation = derive(settings, [], [job.job_hash, name])
 
     def fill(batch: Batch) -> None:

@@ -60,9 +60,12 @@ def episode_trainer() -> Any:
                 input_ids=input_ids, attention_mask=attention_mask, use_cache=False
             ).last_hidden_state[:, :-1]
             logits = model.get_output_embeddings()(hidden[written[:, 1:]]).float() / self.temperature
-            choice = torch.log_softmax(among(logits, allowed), -1)
+            wrote = input_ids[written][:, None]
+            # Equal ids of two tasks share a transcript; should their grammars differ, what was written was allowed.
+            held = among(logits, allowed).scatter(-1, wrote, logits.gather(-1, wrote))
+            choice = torch.log_softmax(held, -1)
             scores = choice.new_zeros(input_ids.shape)
-            scores[written] = choice.gather(-1, input_ids[written][:, None])[:, 0]
+            scores[written] = choice.gather(-1, wrote)[:, 0]
             entropies = choice.new_zeros(input_ids.shape)
             entropies[written] = -(choice.exp() * choice.clamp(min=-1e9)).sum(-1).detach()
             return scores[:, -logits_to_keep:], entropies[:, -logits_to_keep:], None

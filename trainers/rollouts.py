@@ -54,7 +54,7 @@ class Rollouts:
         specs = [self._spec(int(key)) for key in prompts]
         trajectories = self._run(specs)
         contexts = [
-            transcript(self._renderer, self._renderer.begin(first_turn(self._tasks[int(key)])), trajectory.steps)
+            self._context(self._tasks[int(key)], trajectory)
             for key, trajectory in zip(prompts, trajectories, strict=True)
         ]
         logprobs = [
@@ -73,6 +73,14 @@ class Rollouts:
             "logprobs": logprobs,
             "reward": [trajectory.outcome.reward for trajectory in trajectories],
         }
+
+    def _context(self, bound: BoundTask, trajectory: Trajectory) -> Transcript:
+        """The episode as one sequence; one that was spoilt before its first step reads a pad: TRL wants something."""
+        script = self._renderer.begin(first_turn(bound))
+        found = transcript(self._renderer, script, trajectory.steps, choices=True)
+        if len(found.ids) > found.prompt:
+            return found
+        return Transcript([*found.ids, self._renderer.pad], [*found.written, False], found.prompt)
 
     def _spec(self, task: int) -> EpisodeSpec:
         bound = self._tasks[task]
@@ -134,7 +142,7 @@ def _frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
 def divergence(
     start: PreTrainedModel, contexts: Sequence[Transcript], logprobs: Sequence[list[float]], rows: int
 ) -> float:
-    """Mean over written tokens of log pi - log pi_start, over the first `rows` rollouts and one of each group first."""
+    """Mean over written tokens of log pi - log pi_start, on at least `rows` rollouts spread evenly, if there are."""
     import torch
 
     chosen = range(0, len(contexts), max(1, len(contexts) // rows))

@@ -69,17 +69,20 @@ class Script(Protocol):
 class Transcript(NamedTuple):
     """An episode as one sequence: `ids` [T], `written` [T], true where the policy wrote, `prompt` ids before that.
 
-    `allowed` holds for each written id what the policy chose from, bool [vocabulary], or None for anything.
+    `allowed`, where it was asked for, holds for each written id what the policy chose from, bool [vocabulary], or None
+    for anything.
     """
 
     ids: list[int]
     written: list[bool]
     prompt: int
-    allowed: list[np.ndarray | None]
+    allowed: Sequence[np.ndarray | None] = ()
 
 
-def transcript(renderer: Renderer, script: Script, steps: Sequence[tuple[Step, Observation | None]]) -> Transcript:
-    """The context after `steps` of the episode whose `script` has just begun.
+def transcript(
+    renderer: Renderer, script: Script, steps: Sequence[tuple[Step, Observation | None]], *, choices: bool = False
+) -> Transcript:
+    """The context after `steps` of the episode whose `script` has just begun; with `choices` also what was allowed.
 
     Steps that carry their own ids keep them; the others, from solvers and demonstrations, are rendered.
     """
@@ -87,16 +90,16 @@ def transcript(renderer: Renderer, script: Script, steps: Sequence[tuple[Step, O
     written = [False] * len(ids)
     allowed: list[np.ndarray | None] = []
     for step, observation in steps:
-        guide = script.guide()
+        guide = script.guide() if choices else None  # before the step is rendered, which may refer to something new
         wrote = list(step.tokens.ids) if step.tokens else script.step(step)
-        allowed += choices(guide, wrote)
+        allowed += _choices(guide, wrote) if choices else []
         came_back = [] if observation is None else observed(renderer, script, wrote, step, observation)
         ids += wrote + came_back
         written += [True] * len(wrote) + [False] * len(came_back)
     return Transcript(ids, written, len(script.prompt), allowed)
 
 
-def choices(guide: Guide | None, wrote: Sequence[int]) -> list[np.ndarray | None]:
+def _choices(guide: Guide | None, wrote: Sequence[int]) -> list[np.ndarray | None]:
     """What could have been written at each place of a step; where something else was, anything could."""
     if guide is None:
         return [None] * len(wrote)

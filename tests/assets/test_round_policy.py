@@ -9,12 +9,13 @@ import pytest
 
 from agent_world import world
 from agent_world.engine import Engine
+from agent_world.tasks.exclusions import plan_key, text_key
 from assets import round_policy, screening
 from assets.partitions import rounds
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.targeted import set_name
-from assets.tasks import order_for, produce_all, save_set
+from assets.tasks import _rank, order_for, produce_all, save_set
 from tests.toy import toy_environment
 from tests.toy_lake import save_toy
 
@@ -62,7 +63,7 @@ def jobs(lake):
     """The jobs of round 1 by the names of what they train; nothing is trained."""
     jobs = {}
 
-    def train(context, lake, tracker, settings, *, name, round, job, tasks):
+    def train(context, lake, tracker, settings, *, name, round, job):
         jobs[name] = job
         with lake.begin("trained", name, derivation=job.job_hash) as batch:
             payload = {"name": name, "round": round, "digest": name, "method": job.method}
@@ -112,5 +113,14 @@ def test_both_start_from_the_same_policy_and_pin_what_they_train_on(lake, jobs):
 
 
 def test_no_task_repeats_one_that_was_made_before(lake, jobs):
-    plans = [lake.task(row["version_id"]).task.instruction for row in lake.read("tasks") if row["tier"]]
-    assert len(plans) == len(set(plans))
+    tasks = [lake.task(row["version_id"]).task for row in lake.read("tasks") if row["tier"]]
+    for key in (text_key, plan_key):
+        assert len({key(task) for task in tasks}) == len(tasks)
+
+
+def test_what_is_evaluated_comes_before_what_is_imitated_and_a_round_knows_all_that_came_before_it():
+    made = [
+        ("general", 0), ("held_out", 0), ("practice", 0), ("arena", 1), ("targeted", 1), ("practice", 1),
+        ("control", 1), ("arena", 2),
+    ]  # fmt: skip
+    assert sorted(reversed(made), key=lambda each: _rank(*each)) == made

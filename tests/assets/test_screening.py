@@ -18,6 +18,10 @@ from tests.rollouts.cases import ENVIRONMENT, READING
 from tests.toy_lake import save_toy
 
 PASSES = {"never": 0, "once": 1, "often": 3, "always": 4}
+"""Of four samples the first so many pass."""
+
+SPOILT = dict.fromkeys(PASSES, frozenset())
+"""Samples that the harness spoils."""
 
 
 class Tried(NamedTuple):
@@ -39,6 +43,11 @@ def lake(tmp_path):
     return opened
 
 
+def outcome(bound, sample):
+    name = bound.task.task_id.removeprefix("toy-")
+    return "infra_error" if sample in SPOILT[name] else "pass" if sample < PASSES[name] else "fail"
+
+
 @pytest.fixture
 def played(lake, monkeypatch):
     """Task sets that were played, one entry each time; passes as above."""
@@ -46,36 +55,40 @@ def played(lake, monkeypatch):
 
     def samples_of(lake, engine, settings, policy, tasks, *, mode, samples):
         played.append([bound.version for bound in tasks])
-        return [
-            Tried(bound.version, "pass" if sample < PASSES[bound.task.task_id.removeprefix("toy-")] else "fail")
-            for bound in tasks
-            for sample in range(samples)
-        ]
+        return [Tried(bound.version, outcome(bound, sample)) for bound in tasks for sample in range(samples)]
 
     monkeypatch.setattr(screening, "samples_of", samples_of)
     return played
 
 
-def choose(lake, fewest):
+def choose(lake):
     general = screening.task_set(lake, "training")
     chosen = screening.learnable(
         dg.build_asset_context(), lake, Engine(1), Settings(), policy=lake.resolve("checkpoint", "sft"), name="pi0",
-        round=0, tasks=general, fewest=fewest,
+        round=0, tasks=general,
     )  # fmt: skip
     return chosen, {lake.task(task).task.task_id.removeprefix("toy-") for task in chosen["tasks"]}
 
 
-@pytest.mark.parametrize(
-    ("fewest", "names"), [(1, {"once", "often"}), (3, {"once", "often", "always"}), (99, set(PASSES))]
-)
-def test_what_is_passed_now_and_then_is_taken_and_the_rest_only_to_fill_a_step(lake, played, fewest, names):
-    chosen, found = choose(lake, fewest)
-    assert found == names
-    assert chosen["size"] == len(names)
+def test_what_is_passed_now_and_then_is_taken(lake, played):
+    chosen, found = choose(lake)
+    assert found == {"once", "often"}
+    assert chosen["size"] == 2
+
+
+def test_where_nothing_is_left_the_whole_set_is_taken(lake, played, monkeypatch):
+    monkeypatch.setitem(PASSES, "once", 0)
+    monkeypatch.setitem(PASSES, "often", 4)
+    assert choose(lake)[1] == set(PASSES)
+
+
+def test_what_the_harness_spoilt_is_neither_passed_nor_failed(lake, played, monkeypatch):
+    monkeypatch.setitem(SPOILT, "often", {3})
+    assert choose(lake)[1] == {"once"}
 
 
 def test_the_set_says_what_was_tried_and_comes_from_the_set_and_the_policy(lake, played):
-    chosen, _ = choose(lake, 1)
+    chosen, _ = choose(lake)
     passes = {lake.task(task).task.task_id.removeprefix("toy-"): count for task, count in chosen["passes"].items()}
     assert passes == PASSES
     roles = {row["role"] for row in lake.read("edges", where={"child": chosen["version_id"]})}
@@ -84,5 +97,5 @@ def test_the_set_says_what_was_tried_and_comes_from_the_set_and_the_policy(lake,
 
 
 def test_it_is_tried_once(lake, played):
-    assert choose(lake, 1) == choose(lake, 1)
+    assert choose(lake) == choose(lake)
     assert len(played) == 1

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from agent_world.errors import BadInputError
+from agent_world.models import decoding
 from agent_world.models.decoding import Decoder, among
 from agent_world.models.grammar import Guide
 from agent_world.models.local import CONTEXT_FULL, LocalPolicy
@@ -30,7 +31,7 @@ def play(policy, episodes=5, turns=4, *, together=True):
 def test_recorded_logprobs_are_those_of_the_training_forward():
     model = little.model()
     for history in play(policy(model)).values():
-        ids, written, _, allowed = transcript(little.renderer(), little.script(), history)
+        ids, written, _, allowed = transcript(little.renderer(), little.script(), history, choices=True)
         places = [place for place, by_policy in enumerate(written) if by_policy]
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0, [place - 1 for place in places]]
@@ -80,6 +81,14 @@ def test_samples_follow_the_distribution_of_the_model():
     written = decoder.write(names, [prompt] * 2000, draws, at_most=1)
     counts = torch.bincount(torch.tensor([w.ids[0] for w in written]), minlength=len(expected)) / 2000
     assert (counts - expected).abs().sum() < 2.5 * (expected * (1 - expected) / 2000).sqrt().sum()
+
+
+@pytest.mark.parametrize("width", [1, 3, 1000])
+def test_it_does_not_matter_how_many_ids_are_read_at_once(monkeypatch, width):
+    usual = play(policy())
+    monkeypatch.setattr(decoding, "_WIDTH", width)
+    for one, other in zip(usual.values(), play(policy()).values(), strict=True):
+        assert [step.tokens.ids for step, _ in one] == [step.tokens.ids for step, _ in other]
 
 
 def test_no_draw_reaches_what_is_not_allowed():

@@ -63,13 +63,13 @@ def test_a_transcript_marks_what_the_policy_wrote_and_nothing_else():
 def test_a_transcript_says_what_could_have_been_written():
     """Tool names and keys leave no choice; which tool, which reference does. What breaks the grammar had any choice."""
     renderer = little.renderer()
-    ids, written, _, allowed = transcript(renderer, little.script(), little.EPISODE)
+    ids, written, _, allowed = transcript(renderer, little.script(), little.EPISODE, choices=True)
     wrote = [id for id, by_policy in zip(ids, written, strict=True) if by_policy]
     assert all(choice[id] for id, choice in zip(wrote, allowed, strict=True))
     sizes = [int(choice.sum()) for choice in allowed]
     assert 1 in sizes and max(sizes) < len(little.tokenizer()) / 2
     broken = Step(kind="malformed", tokens=Tokens(ids=(wrote[0], wrote[-1]), logprobs=(-1.0, -1.0)))
-    _, _, _, allowed = transcript(renderer, little.script(), [(broken, None)])
+    _, _, _, allowed = transcript(renderer, little.script(), [(broken, None)], choices=True)
     assert allowed[0][wrote[0]] and allowed[1] is None
 
 

@@ -82,6 +82,18 @@ def test_what_the_harness_spoilt_is_tried_again_and_then_has_no_reward(monkeypat
     assert made.last["infra_errors"] == 1
 
 
+def test_an_episode_that_was_spoilt_before_its_first_step_has_something_to_score(monkeypatch):
+    """TRL looks at the last id of every completion."""
+    nothing = jobs.trajectory(jobs.READING, (), "infra_error")
+    made, _ = rolled(monkeypatch=monkeypatch, trajectories=lambda call, index: nothing)
+    batch = made(["0"] * 2, Trainer())
+    assert batch["completion_ids"] == [[little.renderer().pad]] * 2
+    assert batch["env_mask"] == [[0]] * 2
+    assert batch["logprobs"] == [[0.0]] * 2
+    assert batch["reward"] == [None, None]
+    assert set(made.transcripts) == {(*batch["prompt_ids"][0], *batch["completion_ids"][0])}
+
+
 def test_samples_of_a_task_go_on_counting_over_steps_so_that_no_draw_comes_twice(monkeypatch):
     seen = []
 
@@ -207,3 +219,12 @@ def test_what_had_no_alternative_moves_nothing(tmp_path, batch):
     only[9] = True
     _, gradient = gradients(tmp_path, batch, 100, episode_trainer(), choice=only)
     assert gradient.abs().max() < 1e-9
+
+
+def test_what_was_written_can_be_scored_whatever_a_transcript_allows(tmp_path, batch):
+    """Equal ids of two tasks share a transcript, and their grammars may differ."""
+    other = np.zeros(len(little.tokenizer()), dtype=bool)
+    other[[1, 2]] = True
+    loss, gradient = gradients(tmp_path, batch, 100, episode_trainer(), choice=other)
+    assert np.isfinite(loss) and torch.isfinite(gradient).all()
+    assert gradient.abs().max() > 0
