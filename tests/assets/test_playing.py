@@ -1,0 +1,57 @@
+"""Attempts of a checkpoint: the same and in the same order, whoever plays them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from agent_world import world
+from agent_world.engine import Engine
+from agent_world.models.tiny import save
+from agent_world.world import save_task
+from assets import playing
+from assets.settings import Settings
+from tests.models import little
+from tests.rollouts.cases import ENVIRONMENT, READING, WRITING
+from tests.toy_lake import save_toy
+
+
+@pytest.fixture
+def lake(tmp_path):
+    opened = world.open(tmp_path / "lake", create=True)
+    folder = tmp_path / "model"
+    save(folder, little.model(), little.tokenizer())
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with opened.begin("toy", derivation="d0") as batch:
+        environment, _ = save_toy(batch, ENVIRONMENT)
+        for task in (READING, WRITING):
+            save_task(batch, replace(task, environments=(environment,)))
+        payload = {"name": "sft", "round": 0, "digest": "0", "method": "sft"}
+        batch.create("checkpoint", "sft", payload, files=files, blob_in_identity=False)
+    return opened
+
+
+def play(lake, engine):
+    tasks = [lake.task(row["version_id"]) for row in lake.read("tasks")]
+    version = lake.resolve("checkpoint", "sft")
+    found = playing.samples_of(lake, engine, Settings(), version, tasks, mode="sampled", samples=3)
+    assert [(sample.task, sample.sample) for sample in found] == [(t.version, n) for t in tasks for n in range(3)]
+    return [sample.trajectory for sample in found]
+
+
+def test_attempts_do_not_depend_on_the_number_of_workers(lake, monkeypatch):
+    monkeypatch.setattr(playing, "_HAND", 3)
+    threads = torch.get_num_threads()
+    alone = play(lake, Engine(1))
+    assert torch.get_num_threads() == threads
+    with Engine(2) as engine:
+        assert play(lake, engine) == alone
+    assert any(trajectory.steps != alone[0].steps for trajectory in alone)
+
+
+def test_a_worker_that_cannot_play_says_why(lake, monkeypatch):
+    monkeypatch.setattr(playing, "evaluate", lambda *_, **__: 1 / 0)
+    with pytest.raises(RuntimeError, match="division by zero"):
+        play(lake, Engine(1))
