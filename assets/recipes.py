@@ -30,5 +30,5 @@ def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
 
 
 def demonstration_hyper(settings: Settings) -> Hyper:
-    """SFT on targeted demonstrations: at half the rate of the cold start, so that what is known stays."""
-    return Hyper(steps=settings.round_sft_steps, learning_rate=5e-3, threads=settings.threads, **_TINY)
+    """SFT on targeted demonstrations: at a quarter of the rate of the cold start, so that what is known stays."""
+    return Hyper(steps=settings.round_sft_steps, learning_rate=2.5e-3, threads=settings.threads, **_TINY)
