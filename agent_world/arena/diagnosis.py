@@ -55,7 +55,7 @@ def wilson(passes: int, samples: int, z: float = 1.96) -> tuple[float, float]:
     rate = passes / samples
     centre = (rate + z * z / (2 * samples)) / (1 + z * z / samples)
     half = z * ((rate * (1 - rate) + z * z / (4 * samples)) / samples) ** 0.5 / (1 + z * z / samples)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half))  # it holds the rate, rounding or not
 
 
 def diagnose(
