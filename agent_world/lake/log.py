@@ -272,7 +272,8 @@ class EventLog:
         place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
         everything = after < 0 and through >= table.version()
         try:
-            events = table.to_pyarrow_dataset().to_table(filter=None if everything else place)
+            # Without threads: those of a scan that are left at exit abort the process (apache/arrow#39862).
+            events = table.to_pyarrow_dataset().to_table(filter=None if everything else place, use_threads=False)
         except (OSError, pa.ArrowException):
             self._blame(table)
             raise

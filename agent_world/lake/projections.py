@@ -65,7 +65,7 @@ class Projections:
         if table is None or through is None:
             return None
         try:
-            rows = table.to_pyarrow_table().sort_by(ROW)
+            rows = table.to_pyarrow_dataset().to_table(use_threads=False).sort_by(ROW)  # see log.py
         except (OSError, pa.ArrowException):
             return None  # a cache with holes is no cache: fold again
         schema = pa.schema([(column.name, column.type) for column in TABLES[name].all_columns])
