@@ -33,10 +33,10 @@ def samples_of(
     with laid_down(world, version) as folder:
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
         played = list(engine.map(_play, dealt))
-    for share in played:
-        if share.failure:
-            raise RuntimeError(f"{share.failure.error}\n{share.failure.trace}")
-    by_task = {task: list(own) for share in played for task, own in groupby(share.result, lambda found: found.task)}
+    for done in played:
+        if done.failure:
+            raise RuntimeError(f"{done.failure.error}\n{done.failure.trace}")
+    by_task = {task: list(own) for done in played for task, own in groupby(done.result, lambda found: found.task)}
     return [sample for bound in tasks for sample in by_task[bound.version]]
 
 

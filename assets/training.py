@@ -52,22 +52,26 @@ def job_of(
     pinned = {
         row["version_id"]: row["environments"][0] for row in world.read("tasks", columns=["version_id", "environments"])
     }
-    shown = set(trajectories)
-    played = [
-        row["task"] for row in world.read("trajectories", columns=["version_id", "task"]) if row["version_id"] in shown
-    ]
+    used = tasks["tasks"] if tasks else _played(world, trajectories)
     return TrainJob(
         method=method,
         backend="trl",
         lake=world.uri,
         base=base,
         task_set=VersionId(tasks["version_id"]) if tasks else None,
-        environments=tuple(sorted({VersionId(pinned[task]) for task in (tasks["tasks"] if tasks else played)})),
+        environments=tuple(sorted({VersionId(pinned[task]) for task in used})),
         hyper=hyper,
         seed=settings.seed,
         trajectories=trajectories,
         options=options or {},
     )
+
+
+def _played(world: World, trajectories: Sequence[VersionId]) -> list[str]:
+    """The tasks of these trajectories."""
+    wanted = set(trajectories)
+    rows = world.read("trajectories", columns=["version_id", "task"])
+    return [row["task"] for row in rows if row["version_id"] in wanted]
 
 
 def train(

@@ -87,13 +87,13 @@ def cut(inputs: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:
     batch = len(inputs["prompt_mask"])
     left = int(inputs["prompt_mask"][rows].sum(1).max())
     right = int(inputs["completion_mask"][rows].sum(1).max())
-    cut: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
     for name, value in inputs.items():
         if not hasattr(value, "shape") or value.dim() == 0 or len(value) != batch:
-            cut[name] = value
+            kept[name] = value
         elif value.dim() == 1:
-            cut[name] = value[rows]
+            kept[name] = value[rows]
         else:
             span = slice(-left, None) if name.startswith("prompt") else slice(0, right)
-            cut[name] = value[rows][:, span]
-    return cut
+            kept[name] = value[rows][:, span]
+    return kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from errno import ENOSPC
@@ -33,7 +32,6 @@ print(done, len(themes), sum(len(fresh.files(row["version_id"])["f"]) for row in
 """
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="a small disk of its own needs bubblewrap")
 @pytest.mark.parametrize("size", [1_000, 1_500_000])
 def test_a_full_disk_is_one_sentence_and_leaves_only_whole_batches(tmp_path: Path, size: int):
     small = str(tmp_path)
