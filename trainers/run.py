@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parent", type=int, help="process id of the supervisor, without which the job must not go on")
     given = parser.parse_args(arguments)
     if given.parent is not None:
-        _die_with(given.parent)
+        die_with(given.parent)
     try:
         from agent_world import world
 
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Ask the kernel to kill this process when the supervisor is gone, however it went; it may be gone already."""
     set_death_signal = 1
     ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Runs a training job in a subprocess: follows its metrics, keeps its deadline, returns what it left.
+"""Runs a training job in a process of its own: follows its metrics, keeps its deadline, returns what it left.
 
 The job's hash names the output folder. A finished result is returned at once; anything else starts from the job's
 start. One supervisor works on a job at a time, and a child never outlives it.
@@ -6,16 +6,18 @@ start. One supervisor works on a job at a time, and a child never outlives it.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +27,15 @@ from agent_world.lake import faults
 from trainers.job import TrainJob, TrainResult
 from trainers.metrics import read_metrics
 from trainers.run import METRICS, RESULT
+from trainers.warm import JOB, LOG
 
 _POLL_S = 0.1
-_GRACE_S = 10.0
 
 OnMetrics = Callable[[dict[str, Any]], None]
 
 
 class TrainingFailedError(AgentWorldError):
-    """The subprocess ended without a result; `tail` is the end of its log."""
+    """The process ended without a result; `tail` is the end of its log."""
 
     def __init__(self, job: str, why: str, log: str, tail: str) -> None:
         super().__init__(job, why, log, tail)
@@ -80,73 +82,92 @@ def _alone(out: Path) -> Iterator[None]:
 
 def _run(job: TrainJob, out: Path, deadline_s: float | None, on_metrics: OnMetrics) -> None:
     (out / METRICS).unlink(missing_ok=True)
-    (out / "job.json").write_text(json.dumps(encode(job), indent=1), "utf-8")
-    log = out / "log.txt"
-    parent = str(os.getpid())
-    command = [sys.executable, "-m", "trainers.run", str(out / "job.json"), "--out", str(out), "--parent", parent]
-    with log.open("wb") as file:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=_environment(job)
-        )
-        with _forwarding_signals(child):
-            why = _follow(child, out / METRICS, deadline_s, on_metrics)
+    (out / JOB).write_text(json.dumps(encode(job), indent=1), "utf-8")
+    (out / LOG).write_bytes(b"")
+    worker = _warm_worker(out / LOG)
+    with _forwarding_signals(worker):
+        why = _follow(worker, out, deadline_s, on_metrics)
     if why or not (out / RESULT).exists():
-        tail = log.read_text("utf-8", errors="replace")[-4000:]
-        raise TrainingFailedError(job.job_hash, why or "left no result", str(log), tail)
+        tail = (out / LOG).read_text("utf-8", errors="replace")[-4000:]
+        raise TrainingFailedError(job.job_hash, why or "left no result", str(out / LOG), tail)
 
 
-def _follow(child: subprocess.Popen[bytes], metrics: Path, deadline_s: float | None, on_metrics: OnMetrics) -> str:
-    """Hand on metrics until the child has ended; says what went wrong, or nothing."""
+_idle: list[subprocess.Popen[str]] = []
+"""Warm processes of this one that wait for a job: one, unless jobs ran at the same time."""
+
+
+def _warm_worker(log: Path) -> subprocess.Popen[str]:
+    """One that waits, or a new one, which writes into `log` what goes wrong before it has a job."""
+    while _idle:
+        worker = _idle.pop()
+        if worker.poll() is None:
+            return worker
+    command = [sys.executable, "-m", "trainers.warm", str(os.getpid())]
+    pipe, environment = subprocess.PIPE, {**os.environ, **_ENVIRONMENT}
+    with log.open("wb") as file:
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=file, env=environment, text=True)
+
+
+@atexit.register
+def _end_idle() -> None:
+    for worker in _idle:
+        _stop(worker)
+
+
+def _follow(worker: subprocess.Popen[str], out: Path, deadline_s: float | None, on_metrics: OnMetrics) -> str:
+    """Have the job in `out` done, handing on its metrics; says what went wrong, or nothing."""
+    assert worker.stdin and worker.stdout
     started, told = time.monotonic(), 0
+    status: str | None = None
     try:
+        with suppress(BrokenPipeError):  # a worker that is dead says so below
+            print(json.dumps(str(out.resolve())), file=worker.stdin, flush=True)
         while True:
-            ended = child.poll() is not None  # asked first, so that the last rows are not missed
-            rows = list(read_metrics(metrics))
+            ended, _, _ = select.select([worker.stdout], [], [], _POLL_S)
+            if ended:  # asked first, so that the last rows are not missed
+                status = worker.stdout.readline().strip() or str(worker.wait())
+            rows = list(read_metrics(out / METRICS))
             for row in rows[told:]:
                 faults.reach("training")
                 on_metrics(row)
             told = len(rows)
-            if ended:
-                return "" if child.returncode == 0 else f"ended with status {child.returncode}"
+            if status is not None:
+                return "" if status == "0" else f"ended with status {status}"
             if deadline_s is not None and time.monotonic() - started > deadline_s:
                 return f"was stopped after its deadline of {deadline_s:g} s"
-            time.sleep(_POLL_S)
     finally:
-        _stop(child)
+        if status is None:
+            _stop(worker)
+        else:
+            _idle.append(worker)
 
 
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(_GRACE_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+def _stop(worker: subprocess.Popen[str]) -> None:
+    """End a warm process; the kernel ends its job with it, and what they write to ends when both have."""
+    worker.kill()
+    with suppress(BrokenPipeError):
+        worker.communicate()
 
 
 @contextmanager
-def _forwarding_signals(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass SIGTERM on to the child; it then ends, and so does this job. Only the main thread may set handlers."""
+def _forwarding_signals(worker: subprocess.Popen[str]) -> Iterator[None]:
+    """Pass SIGTERM on to the worker; its job then ends, and so does this one. Only the main thread may set handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
+    before = signal.signal(signal.SIGTERM, lambda number, frame: worker.send_signal(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _environment(job: TrainJob) -> dict[str, str]:
-    """The child's environment: thread counts pinned before torch reads them, no network, idle threads asleep."""
-    pinned = {
-        "OMP_NUM_THREADS": str(job.hyper.threads),
-        "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads starve each other as soon as a core is shared
-        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
-        "HF_HUB_OFFLINE": "1",
-        "TRL_EXPERIMENTAL_SILENCE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "PYTHONHASHSEED": "0",
-    }
-    return {**os.environ, **pinned}
+_ENVIRONMENT = {
+    "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads starve each other as soon as a core is shared
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    "HF_HUB_OFFLINE": "1",
+    "TRL_EXPERIMENTAL_SILENCE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONHASHSEED": "0",
+}
+"""What must stand before the libraries of training are imported."""

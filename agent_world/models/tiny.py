@@ -16,7 +16,7 @@ from agent_world.environments.model import Json
 from agent_world.models import references
 from agent_world.models.compact import dump, dump_record
 from agent_world.models.copying import teach_copying
-from agent_world.models.renderer import TinyRenderer, tag_token
+from agent_world.models.tiny_renderer import TinyRenderer, tag_token
 from agent_world.rollouts.model import Observation, Step
 
 if TYPE_CHECKING:

@@ -48,6 +48,7 @@ def _policies(page: Page, world: World) -> None:
         page.figure(plots.pass_rates(series), "Pass rate on the held-out set at each checkpoint")
     page.table(figures.differences_table(world), "Paired differences of the sampled pass rate, task by task")
     page.table(rounds.gains_table(world), "What each part of a round's training added to the sampled pass rate")
+    page.table(rounds.trainings_table(world), "What each checkpoint was trained on")
     curves = {metric: stages for metric, stages in figures.curves(world, _CURVES).items()}
     grpo = {m: {s: p for s, p in stages.items() if "demonstrations" not in s} for m, stages in curves.items()}
     if any(grpo.values()):

@@ -1,7 +1,8 @@
-"""What each round brought: by which part of its training, where, and beside a control that had no diagnosis."""
+"""What each round took and brought: by which part of its training, where, and beside a control without a diagnosis."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,37 @@ if TYPE_CHECKING:
     from agent_world.world import World
 
 Samples = Sequence[Mapping[str, Any]]
+
+
+def trainings_table(world: World) -> Rows:
+    """One row a checkpoint: what it was trained from, on which demonstrations or tasks, and for how many steps.
+
+    A demonstration is new in the round that made it, and rehearsed later. Tasks of GRPO were found by trying those of a
+    larger set (`tried`).
+    """
+    shown: dict[str, list[str]] = defaultdict(list)
+    for edge in world.read("edges", where={"role": "demonstration"}, columns=["parent", "child"]):
+        shown[edge["child"]].append(edge["parent"])
+    made = {
+        row["version_id"]: row["round"]
+        for row in world.read("trajectories", where={"purpose": "demonstration"}, columns=["version_id", "round"])
+    }
+    sets = {row["version_id"]: row for row in world.read("task_sets")}
+    names = {row["version_id"]: row["name"] for row in world.read("checkpoints")}
+    rows = []
+    for row in world.read("checkpoints", where={"state": "created"}):
+        rounds, tasks = [made[parent] for parent in shown[row["version_id"]]], sets.get(row["task_set"])
+        rows.append(
+            {
+                "checkpoint": row["name"], "method": row["method"], "from": names.get(row["base"]),
+                "steps": row["steps_done"],
+                "new demonstrations": rounds.count(row["round"]) if rounds else None,
+                "rehearsed": len(rounds) - rounds.count(row["round"]) if rounds else None,
+                "tasks": tasks and tasks["size"],
+                "tried": len(tasks["passes"]) if tasks and tasks["passes"] else None,
+            }
+        )  # fmt: skip
+    return rows
 
 
 def gains_table(world: World) -> Rows:

@@ -1,66 +1,77 @@
-"""`agent-world ui`: both servers come up on loopback over one lake, and nothing is left of them."""
+"""`agent-world ui`: both servers come up over one lake, their pages show the run, and nothing is left of them."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
+from __future__ import annotations
 
-from agent_world import world
+import shutil
 
+import psutil
+import pytest
+from playwright.sync_api import expect, sync_playwright
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from agent_world.home import service_home
+from tests.dagster_project.servers import serving
+
+PATIENCE_MS = 60_000
 
 
-def answers(url):
-    try:
-        with urllib.request.urlopen(url, timeout=5) as reply:
-            return reply.status == 200
-    except OSError:
-        return False
-
-
-def children(of):
-    """All processes below `of`, by /proc."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat") as stat:
-                parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    below = {of}
-    while more := {pid for pid, parent in parents.items() if parent in below} - below:
-        below |= more
-    return below - {of}
-
-
-def test_both_servers_answer_on_loopback_and_end_with_all_that_they_started(tmp_path):
-    lake, ports = str(tmp_path / "lake"), (free_port(), free_port())
-    world.open(lake, create=True)
-    arguments = ["ui", "--lake", lake, "--dagster-port", str(ports[0]), "--mlflow-port", str(ports[1])]
-    with (tmp_path / "log").open("w") as log:
-        ui = subprocess.Popen([sys.executable, "-m", "dagster_project.cli", *arguments], stdout=log, stderr=log)
-    try:
-        waiting = [f"http://127.0.0.1:{ports[0]}/server_info", f"http://127.0.0.1:{ports[1]}/health"]
-        deadline = time.monotonic() + 240
-        while waiting and time.monotonic() < deadline and ui.poll() is None:
-            waiting = [url for url in waiting if not answers(url)]
-            time.sleep(0.5)
-        assert not waiting, (tmp_path / "log").read_text()[-2000:]
-        started = children(ui.pid)
-        assert len(started) >= 2
-    finally:
-        ui.send_signal(signal.SIGTERM)
-        ui.wait(timeout=60)
-    left = [pid for pid in started if os.path.exists(f"/proc/{pid}")]
-    deadline = time.monotonic() + 10
-    while left and time.monotonic() < deadline:
-        time.sleep(0.2)
-        left = [pid for pid in left if os.path.exists(f"/proc/{pid}")]
+@pytest.fixture(scope="module")
+def servers(ran, tmp_path_factory):
+    with serving(ran[0], tmp_path_factory.mktemp("ui") / "log") as found:
+        yield found
+    assert len(found.processes) >= 2
+    _, left = psutil.wait_procs(found.processes, timeout=10)
     assert not left
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    page = browser.new_page(viewport={"width": 1600, "height": 1100})
+    page.set_default_timeout(PATIENCE_MS)
+    yield page
+    page.close()
+
+
+def shows(page, *texts):
+    for text in texts:
+        expect(page.get_by_text(text).first).to_be_visible(timeout=PATIENCE_MS)
+
+
+@pytest.mark.timeout(900)
+def test_the_asset_graph_holds_every_group(servers, page):
+    page.goto(f"{servers.dagster}/asset-groups")
+    shows(page, "environments", "tasks", "training", "arena", "reporting")
+
+
+def test_an_asset_shows_its_metadata_its_partitions_and_its_checks(servers, page, lake):
+    page.goto(f"{servers.dagster}/assets/environments")
+    shows(page, "lake/events_version", "tool_graphs", "Latest check results")
+    page.goto(f"{servers.dagster}/assets/environments?view=partitions")
+    shows(page, f"Materialized ({len(lake.environments())})")
+    page.goto(f"{servers.dagster}/assets/environments?view=checks")
+    shows(page, "environments_keep_their_rules", "blocking asset check", "Passed")
+
+
+def test_mlflow_shows_the_loop_its_rounds_and_its_policies(servers, page):
+    page.goto(f"{servers.mlflow}/#/models/agent-world-policy")
+    shows(page, "agent-world-policy", "Version 1")
+
+
+def test_the_report_draws_its_plots_and_says_nothing_on_the_console(ran, page):
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((service_home(str(ran[0])) / "report.html").as_uri())
+    plots = page.locator("svg").all()
+    assert plots
+    assert all(min(plot.bounding_box()["width"], plot.bounding_box()["height"]) > 100 for plot in plots)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
+        "the page is wider than its window"
+    )
+    assert not said

@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from agent_world.models.renderer import TinyRenderer
 from agent_world.models.tiny import TinySize, make_model, make_tokenizer, vocabulary_texts
+from agent_world.models.tiny_renderer import TinyRenderer
 from agent_world.rollouts.model import Observation, Step, Turn
 from tests.toy import toy_environment, toy_tasks
 

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from agent_world import world
 from agent_world.codec import decode, encode
 from agent_world.identity import canonical_json
+from agent_world.models.chat_renderer import ChatTemplateRenderer
 from agent_world.models.references import NUMBERS, TEXTS
-from agent_world.models.renderer import ChatTemplateRenderer, TinyRenderer, observed, renderer_for, transcript
+from agent_world.models.renderer import observed, renderer_for, transcript
+from agent_world.models.tiny_renderer import TinyRenderer
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Observation, Outcome, Step, Tokens, Trajectory
 from agent_world.rollouts.policies import Gold

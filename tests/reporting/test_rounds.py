@@ -7,7 +7,7 @@ import pytest
 from agent_world import world
 from agent_world.reporting.figures import differences_table
 from agent_world.reporting.report import write_report
-from agent_world.reporting.rounds import gains_table, rounds_by_set_table
+from agent_world.reporting.rounds import gains_table, rounds_by_set_table, trainings_table
 
 WEAK, SOUND = "weak-env", "sound-env"
 PASSES = {
@@ -86,3 +86,27 @@ def test_the_report_shows_them(lake):
     page = write_report(lake)
     assert "share of it" in page
     assert "beyond the control" in page
+
+
+def test_every_checkpoint_says_what_it_was_trained_on(tmp_path):
+    opened = world.open(tmp_path / "lake", create=True)
+    with opened.begin("toy", derivation="d0") as batch:
+        old, new = (
+            batch.create("trajectory", name, {"purpose": "demonstration", "round": round})
+            for name, round in (("old", 0), ("new", 1))
+        )
+        tried = {"task_set": None, "size": 1, "tasks": ["t@1"], "passes": {"t@1": 2, "t@2": 0}}
+        tasks = batch.create("task_set", "learnable-pi1", tried)
+        first = batch.create("checkpoint", "pi0", {"name": "pi0", "round": 0, "method": "sft", "steps_done": 5},
+                             parents=[(old, "demonstration")])  # fmt: skip
+        second = {"name": "pi1-demonstrations", "round": 1, "method": "sft", "steps_done": 3, "base": first}
+        second = batch.create("checkpoint", "pi1-demonstrations", second,
+                              parents=[(old, "demonstration"), (new, "demonstration")])  # fmt: skip
+        third = {"name": "pi1", "round": 1, "method": "grpo", "steps_done": 2, "base": second, "task_set": tasks}
+        batch.create("checkpoint", "pi1", third, parents=[(tasks, "task_set")])
+    shown = [tuple(row.values()) for row in trainings_table(opened)]
+    assert shown == [
+        ("pi0", "sft", None, 5, 1, 0, None, None),
+        ("pi1-demonstrations", "sft", "pi0", 3, 1, 1, None, None),
+        ("pi1", "grpo", "pi1-demonstrations", 2, None, None, 1, 2),
+    ]

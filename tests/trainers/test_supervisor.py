@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from agent_world import world
@@ -72,8 +73,30 @@ def test_a_job_that_cannot_be_done_says_why_in_one_line(lake, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def running(folder):
-    return subprocess.run(["pgrep", "-f", str(folder)], capture_output=True).returncode == 0
+def workers_below(pid=None):
+    """The warm process and its job, below this process or another."""
+    return [child for child in psutil.Process(pid).children(recursive=True) if "trainers.warm" in child.cmdline()]
+
+
+def test_jobs_share_a_process_that_has_imported_the_libraries(lake, tmp_path):
+    _, job = lake
+    supervise(job, tmp_path / "first")
+    (warm,) = workers_below()
+    supervise(job, tmp_path / "second")
+    assert workers_below() == [warm]
+
+
+def test_a_job_that_is_killed_is_told_and_the_next_one_is_done(lake, tmp_path):
+    _, job = lake
+    slow = long_job(job, tmp_path)
+
+    def kill(row):
+        for process in reversed(workers_below()):
+            process.kill()
+
+    with pytest.raises(TrainingFailedError, match="ended with status -9"):
+        supervise(slow, tmp_path, on_metrics=kill)
+    assert supervise(job, tmp_path / "again").status == "succeeded"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -90,9 +113,12 @@ def test_a_child_never_outlives_its_supervisor(lake, tmp_path, number):
     command = [sys.executable, "-c", code, str(tmp_path / "slow.json"), str(tmp_path)]
     supervisor = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     _wait(lambda: (folder / "metrics.jsonl").exists())
+    children = workers_below(supervisor.pid)
+    assert len(children) == 2
     supervisor.send_signal(number)
     assert supervisor.wait(60) != 0
-    _wait(lambda: not running(folder))
+    psutil.wait_procs(children, 60)
+    assert not any(child.is_running() for child in children)
     assert not (folder / "result.json").exists()
 
 
