@@ -106,13 +106,13 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 		touch '$(INDEX_STAMP)'
 	fi
 
-run: install ## Build environments and tasks and train a round: agent-world run $(ARGS)
+run: install ## Build environments and tasks, train a policy, run the rounds: agent-world run $(ARGS)
 	@exec agent-world run $(ARGS)
 
 test: install ## Run the tests: pytest $(ARGS)
 	@exec python -m pytest $(ARGS)
 
-verify: install ## Run the checks that are too long for `make test`: kills of the whole loop, two lakes from one seed
+verify: install ## Run the checks too long for `make test`: runs killed at ten points, two lakes from one seed, mutations of the core, the gain of GRPO, natural instructions
 	@exec python -m pytest -m long --timeout 7200 $(ARGS)
 
 ui: install ## Open Dagster and MLflow on loopback over the lake: agent-world ui $(ARGS)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from agent_world.errors import AgentWorldError
+from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,10 +22,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An item whose work raised; its neighbours went on."""
+    """An item whose work raised; its neighbours went on. `passing` when it was the machine's fault: try it again."""
 
     error: str
     trace: str
+    passing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,9 @@ class Engine:
             yield _as_done(item, future.result())
 
 
+_PASSING = (OSError, MemoryError, SandboxUnavailableError, SandboxFailedError)
+
+
 def _end_with(run: int) -> None:
     """A worker ends when its run does, killed or not; the fork server between them outlives both.
 
@@ -93,10 +98,11 @@ def _end_with(run: int) -> None:
 def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure:
     try:
         return function(item)
-    except AgentWorldError as error:
-        return Failure(str(error), "")
     except Exception as error:  # the loop that spares an item's neighbours
-        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
+        passing = isinstance(error, _PASSING)
+        if isinstance(error, AgentWorldError):
+            return Failure(str(error), "", passing)
+        return Failure(f"{type(error).__name__}: {error}", traceback.format_exc(), passing)
 
 
 def _as_done(item: Item, outcome: Result | Failure) -> Done[Item, Result]:

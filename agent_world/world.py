@@ -142,11 +142,14 @@ def save_environment(
     return batch.create("environment", environment_id, payload, parents=parents)
 
 
-def save_task(batch: Batch, task: Task) -> VersionId:
-    """A task, accepted or not; its verdict is observed apart. It names the tools that its plan calls."""
+def save_task(batch: Batch, task: Task, parents: Parents = ()) -> VersionId:
+    """A task, accepted or not; its verdict is observed apart. It names the tools that its plan calls.
+
+    `parents` may add the diagnosis that asked for it.
+    """
     pinned = [(environment, "environment") for environment in task.environments]
     called = _called(batch, task.environments, [call.tool for call in task.plan])
-    return batch.create("task", task.task_id, encode(task), parents=[*pinned, *called])
+    return batch.create("task", task.task_id, encode(task), parents=[*pinned, *called, *parents])
 
 
 def save_trajectory(

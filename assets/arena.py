@@ -8,19 +8,19 @@ from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
 from agent_world.world import World, save_trajectory
 from assets.checks import check_specs, prove_all
+from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
 from assets.playing import samples_of
-from assets.policies import checkpoint
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.tasks import order_for, produce_all, save_set
+from assets.training import checkpoint
 
 
-def categories(world: World) -> dict[str, str]:
-    """Environment key to first-level category."""
-    rows = world.read("environments", where={"state": "created"}, columns=["environment_id", "category"])
-    return {row["environment_id"]: row["category"] for row in rows}
+def categories(world: World, round: int) -> dict[str, str]:
+    """Environment key to first-level category, as the arena of a round finds them."""
+    return {key: row["category"] for key, row in built(world, through=round - 1).items()}
 
 
 def set_name(round: int) -> str:
@@ -30,7 +30,8 @@ def set_name(round: int) -> str:
 
 @dg.asset(
     group_name="arena", kinds={"delta"}, deps=["taxonomy", "base_policy"], partitions_def=rounds,
-    backfill_policy=IN_ONE_RUN, check_specs=check_specs("arena", "trajectories"),
+    backfill_policy=IN_ONE_RUN,
+    check_specs=check_specs("arena", "tasks", "gate_verdicts", "task_sets", "trajectories"),
 )  # fmt: skip
 def arena(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
@@ -41,7 +42,7 @@ def arena(
     for key in context.partition_keys:
         round = round_number(key)
         drawn = sample_environments(
-            categories(world), per_category=settings.arena_environments, seed=settings.seed, round=round
+            categories(world, round), per_category=settings.arena_environments, seed=settings.seed, round=round
         )
         orders = [
             order_for(world, settings, name, count=settings.arena, purpose="arena", round=round) for name in drawn
@@ -50,7 +51,8 @@ def arena(
         tasks = save_set(context, world, settings, set_name(round), purpose="arena", round=round)
         made += attempt(context, world, engine.engine, settings, round, tasks)
         counts[key] = len(drawn)
-    return report(world, {"environments": counts, "attempts": len(made)}, made, prove_all(world, "trajectories"))
+    proofs = prove_all(world, "tasks", "gate_verdicts", "task_sets", "trajectories")
+    return report(world, {"environments": counts, "attempts": len(made)}, made, proofs)
 
 
 def attempt(

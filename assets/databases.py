@@ -6,16 +6,16 @@ import dagster as dg
 
 from agent_world.codec import decode
 from agent_world.discovery.builds import Enriched, Seed, Snapshot, enrich
-from agent_world.discovery.model import Theme
+from agent_world.discovery.model import Judgement, Theme
 from agent_world.environments.model import Database
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
-from agent_world.world import World, save_database
+from agent_world.world import Parents, World, save_database
 from assets.checks import check_specs, prove_all
 from assets.partitions import BY_100, environments
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import Job, derive, map_jobs, report
-from assets.verdicts import verdict
+from assets.verdicts import judged
 
 
 @dg.asset(
@@ -68,9 +68,24 @@ def snapshot_of(world: World, key: str, *, through: int) -> Snapshot:
     )
 
 
-def _save(snapshot: Snapshot, rounds: list[Enriched], batch: Batch) -> None:
+def _save(snapshot: Snapshot, rounds: list[Enriched | Judgement], batch: Batch) -> None:
     parent = snapshot.version
-    for richer in rounds:
-        roles = [(parent, "previous"), (snapshot.seed.version, "theme")]
-        parent = save_database(batch, richer.database, richer.files, roles)
-        verdict(batch, "complexify", "database", parent, accepted=True, environment=richer.database.database_id)
+    for number, made in enumerate(rounds, 1):
+        if isinstance(made, Judgement):
+            refuse_round(batch, made, snapshot.database.database_id, number)
+        else:
+            parent = save_round(batch, made, [(parent, "previous"), (snapshot.seed.version, "theme")])
+
+
+def save_round(batch: Batch, made: Enriched, parents: Parents, *, round: int = 0) -> VersionId:
+    """A richer database, with the word of its gate."""
+    version = save_database(batch, made.database, made.files, parents)
+    batch.observe(version, {"retrieved_at": made.retrieved_at})
+    key = made.database.database_id
+    judged(batch, "complexify", "database", version, made.judgement, environment=key, round=round)
+    return version
+
+
+def refuse_round(batch: Batch, judgement: Judgement, key: str, number: int, *, round: int = 0) -> None:
+    """Why complexification round `number` does not count; what it made, if anything, is not kept."""
+    judged(batch, "complexify", "database", f"{key}/round-{number}", judgement, environment=key, round=round)

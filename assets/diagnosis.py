@@ -14,10 +14,9 @@ from agent_world.world import World
 from assets.arena import categories
 from assets.checks import check_specs, prove_all
 from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds, targeted
-from assets.policies import checkpoint
 from assets.resources import LakeResource, RunResource
 from assets.stage import commit, derive, report
-from assets.training import task_set
+from assets.training import checkpoint, task_set
 
 
 @dg.asset(
@@ -33,16 +32,18 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
         version = checkpoint(world, f"pi{round - 1}")
         rows = world.read("trajectories", where={"purpose": "arena", "round": round, "policy_version": version})
         names = [row["version_id"] for row in rows]
-        derivation = derive(settings, [], [version, *names])
+        training = task_set(world, "training")
+        derivation = derive(settings, [], [version, training["version_id"], *names])
 
-        def fill(batch: Batch, round=round, version=version, names=names) -> None:
-            found = _diagnose(world, round, version, names)
-            parents = [(version, "policy"), *((VersionId(name), "attempt") for name in names)]
+        def fill(batch: Batch, round=round, version=version, names=names, training=training) -> None:
+            found = _diagnose(world, round, version, names, training["tasks"])
+            parents = [(version, "policy"), (VersionId(training["version_id"]), "task_set")]
+            parents += [(VersionId(name), "attempt") for name in names]
             batch.create("diagnosis", f"diagnosis-{round_key(round)}", encode(found), parents=parents)
 
         (found,) = commit(context, world, "diagnosis", key, derivation, fill).versions
         keys = targeted_keys(decode(Diagnosis, world.payload(found)), most=settings.weakest)
-        _add_keys(context, keys)
+        _set_keys(context, round, keys)
         made.append(found)
         weak[key] = keys
     return report(world, {"weak": weak}, made, prove_all(world, "diagnoses"))
@@ -58,7 +59,7 @@ def diagnosis_of(world: World, round: int) -> tuple[VersionId, Diagnosis]:
     return version, decode(Diagnosis, world.payload(version))
 
 
-def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> Diagnosis:
+def _diagnose(world: World, round: int, policy: VersionId, names: list[str], training: list[str]) -> Diagnosis:
     attempts, environments = [], {}
     for name in names:
         trajectory = world.trajectory(VersionId(name))
@@ -67,7 +68,7 @@ def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> 
         environments[key] = bound.environment
         attempts.append(Attempt(trajectory=trajectory, task=bound.task, environment=key))
     shapes: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for task in task_set(world, "training")["tasks"]:
+    for task in training:
         bound = world.task(task)
         shapes[bound.environment.environment_id].add(bound.task.shape)
     return diagnose(
@@ -75,14 +76,20 @@ def _diagnose(world: World, round: int, policy: VersionId, names: list[str]) -> 
         round=round,
         policy_version=policy,
         environments=environments,
-        categories=categories(world),
+        categories=categories(world, round),
         training_shapes={key: len(own) for key, own in shapes.items()},
     )
 
 
-def _add_keys(context: dg.AssetExecutionContext, keys: list[str]) -> None:
-    """Add a round's keys together, so that they are contiguous; after a crash only the missing ones."""
-    known = set(context.instance.get_dynamic_partitions(targeted.name))
-    missing = [key for key in keys if key not in known]
-    if missing:
-        context.instance.add_dynamic_partitions(targeted.name, missing)
+def _set_keys(context: dg.AssetExecutionContext, round: int, keys: list[str]) -> None:
+    """Add a round's keys together, so that they are contiguous, in the place of what it and later rounds had before.
+
+    They had other ones where this round was diagnosed before by other code, or when a crash came between two keys.
+    """
+    before = [key for key in context.instance.get_dynamic_partitions(targeted.name) if round_number(key) >= round]
+    if [key for key in before if round_number(key) == round] == keys:
+        return
+    for key in before:
+        context.instance.delete_dynamic_partition(targeted.name, key)
+    if keys:
+        context.instance.add_dynamic_partitions(targeted.name, keys)

@@ -43,18 +43,24 @@ def accepted_environments(
 
 
 def accept(
-    context: dg.AssetExecutionContext, world: World, settings: Settings, key: str, *, round: int
-) -> tuple[VersionId, ...]:
-    """The environment that was built in `round` of the arena (0 is before the first), when its gate accepted it."""
-    gate = world.read("gate_verdicts", where={"gate": "environment", "environment": key, "round": round})[-1]
-    if not gate["accepted"]:
+    context: dg.AssetExecutionContext, world: World, settings: Settings, key: str, *, round: int,
+    category: str | None = None,
+) -> tuple[VersionId, ...]:  # fmt: skip
+    """The environment that was built in `round` of the arena (0 is before the first), when its gate accepted it.
+
+    A later version stays in the `category` of its theme; the taxonomy gives the first one its own.
+    """
+    gates = world.read("gate_verdicts", where={"gate": "environment", "environment": key, "round": round})
+    if not gates or not gates[-1]["accepted"]:
         return ()
-    database = VersionId(gate["subject"])
+    database = VersionId(gates[-1]["subject"])
     parts = parts_of(world, database)
     derivation = derive(settings, [], [database, *(row["version_id"] for row in parts)])
 
     def fill(batch: Batch) -> None:
-        _save(world, batch, database, parts, round)
+        version = _save(world, batch, database, parts, round)
+        if category:
+            batch.observe(version, {"category": category})
 
     return commit(context, world, "environments", key, derivation, fill).versions
 
@@ -72,7 +78,7 @@ def parts_of(world: World, database: VersionId) -> list[dict]:
     return [row for row in world.read("tools", where={"accepted": True}) if row["version_id"] in children]
 
 
-def _save(world: World, batch: Batch, database: VersionId, tools: list[dict], round: int) -> None:
+def _save(world: World, batch: Batch, database: VersionId, tools: list[dict], round: int) -> VersionId:
     row = world.payload(database)
     theme = VersionId(row["theme"])
     seed = decode(Theme, world.payload(theme))
@@ -98,3 +104,4 @@ def _save(world: World, batch: Batch, database: VersionId, tools: list[dict], ro
             "round": round,
         },
     )
+    return version

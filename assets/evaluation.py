@@ -10,19 +10,21 @@ from agent_world.arena.evaluation import pass_rate
 from agent_world.arena.labels import label_failure
 from agent_world.engine import Engine
 from agent_world.identity import VersionId
+from agent_world.lake import snapshots
 from agent_world.lake.batch import Batch
+from agent_world.reporting import plots
+from agent_world.reporting.figures import rates_by_point
 from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.partitions import IN_ONE_RUN, round_number, rounds
 from assets.playing import samples_of
-from assets.policies import checkpoint
 from assets.progress import Progress
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.traces import keep_some, show
 from assets.tracking import Tracker
-from assets.training import task_set
+from assets.training import checkpoint, task_set
 
 _POLICY = re.compile(r"pi\d+")
 """Names of checkpoints that a round ends with: no control, nothing on the way."""
@@ -46,12 +48,12 @@ def evaluation(
 ) -> dg.MaterializeResult:  # fmt: skip
     """Pass rates on the held-out set with bootstrap intervals over tasks, for each checkpoint of the round."""
     world, settings, log = lake.open(), run.settings, tracker.open()
-    made = []
+    made, runs = [], {}
     for key in context.partition_keys:
         round = round_number(key)
         known = {row["name"] for row in world.read("checkpoints", columns=["name"])}
         names = [name for name in points(settings, round) if name in known]
-        mlflow_run = log.round_run(key, {}, {})
+        mlflow_run = log.round_run(key, {}, {"dagster/run_id": context.op_execution_context.run_id})
         with closing(Progress("evaluation", len(names))) as progress:
             for name in names:
                 made.append(measure(context, world, engine.engine, log, mlflow_run, settings, name=name, round=round))
@@ -59,13 +61,16 @@ def evaluation(
         best = best_policy(world)
         if best:
             log.crown(best)
-        log.finish(mlflow_run, {"lake/events_version": str(world.events_version())})
-    rows = world.read("evaluations")
-    shown = {}
-    for row in rows:
-        shown.setdefault(f"{row['point']} {row['mode']}", []).append(row)
-    rates = {name: pass_rate(own).estimate for name, own in shown.items() if pass_rate(own)}
-    return report(world, {"samples": len(rows), **rates}, made, prove_all(world, "evaluations"))
+        runs[key] = mlflow_run
+        if log.is_open(mlflow_run):
+            tags = {"lake/events_version": str(world.events_version()), "lake/snapshot": snapshots.create(world)}
+            log.finish(mlflow_run, tags)
+    series = rates_by_point(world)
+    rates = {f"{point} {mode}": rate for mode, shown in series.items() for point, rate, _, _ in shown}
+    return report(
+        world, {**rates, "mlflow/runs": runs}, made, prove_all(world, "evaluations"),
+        plots={"pass rates": plots.pass_rates(series)},
+    )  # fmt: skip
 
 
 def measure(
@@ -100,7 +105,7 @@ def measure(
                 keep_some(batch, samples, policy=version, task_set=VersionId(tasks["version_id"]), round=round)
 
     batch = commit(context, world, f"evaluation/{name}", "", derivation, fill)
-    measured = {"policy_version": version, "task_set": tasks["version_id"]}
+    measured = {"point": name, "policy_version": version, "task_set": tasks["version_id"]}
     for mode in ("greedy", "sampled"):
         rate = pass_rate(world.read("evaluations", where={**measured, "mode": mode}))
         if rate:
@@ -114,11 +119,8 @@ def best_policy(world: World) -> VersionId | None:
 
     Controls and checkpoints on the way to a policy are measured too, but never chosen.
     """
-    current = {
-        row["version_id"]
-        for row in world.read("checkpoints", where={"state": "created"}, columns=["version_id", "name"])
-        if _POLICY.fullmatch(row["name"])
-    }
+    names = {row["name"] for row in world.read("checkpoints", where={"state": "created"}, columns=["name"])}
+    current = {checkpoint(world, name) for name in names if _POLICY.fullmatch(name)}
     by_policy = defaultdict(list)
     held_out = task_set(world, "held_out")["version_id"]
     for row in world.read("evaluations", where={"task_set": held_out, "mode": "sampled"}):

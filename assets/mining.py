@@ -8,14 +8,18 @@ import dagster as dg
 from agent_world.codec import decode
 from agent_world.discovery.builds import Seed, corpus, mine_theme
 from agent_world.discovery.mining import environment_key
-from agent_world.discovery.model import Mined, Rejected, Theme
-from agent_world.identity import canonical_json, sha256
+from agent_world.discovery.model import Judgement, Mined, Quarantined, Rejected, Theme
 from agent_world.lake.batch import Batch
 from agent_world.world import World, save_database
 from assets.partitions import environments
+from assets.progress import console
 from assets.resources import EngineResource, LakeResource, RunResource
-from assets.stage import Job, derive, map_jobs, report
-from assets.verdicts import verdict
+from assets.settings import Settings
+from assets.stage import Job, commit, derive, map_jobs, report
+from assets.verdicts import judged, quarantine
+
+_SHOWN = 5
+"""Faults of the sources that a run tells one by one."""
 
 
 @dg.asset(group_name="environments", kinds={"delta"}, deps=["themes"])
@@ -24,7 +28,8 @@ def mined(
 ) -> dg.MaterializeResult:
     """A first database for each theme that real data answers; the others are rejected with the evidence."""
     world, settings = lake.open(), run.settings
-    source = sha256(canonical_json(dict(corpus().packages)))
+    keep_faults(context, world, settings, corpus().faults)
+    source = corpus().digest
     seeds = [
         Seed(version=row["version_id"], theme=decode(Theme, world.payload(row["version_id"])))
         for row in world.read("themes", where={"state": "created"})
@@ -42,24 +47,52 @@ def mined(
     return report(world, counts, made)
 
 
+def keep_faults(
+    context: dg.AssetExecutionContext, world: World, settings: Settings, faults: Sequence[Quarantined]
+) -> None:
+    """Put what could not be read of the sources into `quarantine`, each fault once, and tell the user."""
+    faults = sorted(faults, key=lambda fault: (fault.reason != "package_unreadable", fault.item, fault.detail))
+    lines = [f"{fault.item}: {fault.detail}" for fault in faults]
+
+    def fill(batch: Batch) -> None:
+        rows = world.read("quarantine", where={"stage": "corpus"}, columns=["item", "detail"])
+        known = {(row["item"], row["detail"]) for row in rows}
+        for fault in faults:
+            if (fault.item, fault.detail) not in known:
+                quarantine(batch, fault)
+
+    commit(context, world, "corpus", "", derive(settings, [], lines), fill)
+    for line in lines[:_SHOWN]:
+        console.print(f"  {'mined':<14} {line}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+    if len(lines) > _SHOWN:
+        console.print(
+            f"  {'mined':<14} {len(lines) - _SHOWN} more of {len(lines)} faults: "
+            "agent-world sql \"SELECT item, detail FROM quarantine WHERE stage = 'corpus'\"",
+            style="yellow", highlight=False, soft_wrap=True,
+        )  # fmt: skip
+
+
 def _save(seed: Seed, found: Mined | Rejected, batch: Batch) -> None:
     theme = seed.version
+    judged(batch, "match", "theme", theme, found.match)
     if isinstance(found, Rejected):
-        verdict(batch, "match", "theme", theme, accepted=False, reason=found.reason, evidence=found.evidence)
-        batch.observe(theme, {"verdict": "rejected", "match_score": _score(found)})
+        if found.judgement:
+            judged(batch, "database", "theme", theme, found.judgement)
+        batch.observe(theme, {"verdict": "rejected", "match_score": _score(found.match)})
         return
+    key = found.database.database_id
     database = save_database(batch, found.database, found.files, [(theme, "theme")])
-    verdict(batch, "match", "theme", theme, accepted=True, evidence=found.evidence)
-    verdict(batch, "database", "database", database, accepted=True, environment=found.database.database_id)
+    batch.observe(database, {"retrieved_at": found.retrieved_at})
+    judged(batch, "database", "database", database, found.judgement, environment=key)
     packages = sorted({table.source.package for table in found.database.tables if table.source})
-    fields = {"verdict": "matched", "matched_source": ", ".join(packages), "match_score": _score(found)}
+    fields = {"verdict": "matched", "matched_source": ", ".join(packages), "match_score": _score(found.match)}
     batch.observe(theme, fields)
 
 
-def _score(found: Mined | Rejected) -> float | None:
+def _score(match: Judgement) -> float | None:
     """Of the data that was decided on, else of the best that search proposed."""
-    judged = [found.evidence["decided_on"]] if isinstance(found, Mined) else found.evidence["candidates"]
-    return judged[0]["score"] if judged else None
+    seen = [match.evidence["decided_on"]] if match.accepted else match.evidence["candidates"]
+    return seen[0]["score"] if seen else None
 
 
 def choose(world: World, most: int) -> list[str]:

@@ -1,6 +1,7 @@
 """Attempts of a checkpoint at tasks, dealt out to the workers."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import groupby
 from math import ceil
 from pathlib import Path
@@ -8,11 +9,14 @@ from typing import NamedTuple
 
 from agent_world.arena.evaluation import Mode, Sample, evaluate
 from agent_world.engine import Engine
+from agent_world.errors import AgentWorldError
 from agent_world.identity import VersionId
 from agent_world.models.local import LocalPolicy
 from agent_world.models.named import laid_down
 from agent_world.sandbox import default_sandbox
 from agent_world.world import BoundTask, World
+from assets.progress import Progress
+from assets.recipes import MAX_CONTEXT, MAX_STEP, MAX_TURNS
 from assets.settings import Settings
 
 _HAND = 128
@@ -26,18 +30,33 @@ def samples_of(
     """Attempts of the checkpoint at the tasks, greedy or at temperature 1, in order, dealt out to the workers.
 
     Raises:
-        RuntimeError: a worker could not play its share.
+        UnplayedError: a worker could not play its share.
     """
     count = ceil(len(tasks) * samples / _HAND)
     hands = [tasks[start::count] for start in range(count)]
-    with laid_down(world, version) as folder:
+    played: list[Sample] = []
+    label = f"{world.payload(version)['name']} {mode}"
+    with laid_down(world, version) as folder, closing(Progress(label, len(tasks) * samples)) as progress:
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
-        played = list(engine.map(_play, dealt))
-    for done in played:
-        if done.failure:
-            raise RuntimeError(f"{done.failure.error}\n{done.failure.trace}")
-    by_task = {task: list(own) for done in played for task, own in groupby(done.result, lambda found: found.task)}
+        for done in engine.map(_play, dealt):
+            if done.failure:
+                raise UnplayedError(done.failure.error)
+            played += done.result
+            passed = sum(sample.status == "pass" for sample in played)
+            progress.reach(len(played), f"{passed / len(played):.3f} passed")
+    by_task = {task: list(own) for task, own in groupby(played, lambda found: found.task)}
     return [sample for bound in tasks for sample in by_task[bound.version]]
+
+
+class UnplayedError(AgentWorldError):
+    """Attempts that a worker could not make."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"the policy's attempts could not be played: {self.why}"
 
 
 class _Share(NamedTuple):
@@ -55,14 +74,15 @@ def _play(share: _Share) -> list[Sample]:
     import torch
 
     policy = LocalPolicy.load(
-        share.folder, version=share.version, temperature=0.0 if share.mode == "greedy" else 1.0
+        share.folder, version=share.version, temperature=0.0 if share.mode == "greedy" else 1.0, max_step=MAX_STEP,
+        max_context=MAX_CONTEXT,
     )  # fmt: skip
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # each worker has a core; what is decoded is too small to be worth more
     try:
         return evaluate(
             policy, share.tasks, mode=share.mode, samples=share.samples, seed=share.seed, sandbox=default_sandbox(),
-            max_steps=20,
+            max_steps=MAX_TURNS,
         )  # fmt: skip
     finally:
         torch.set_num_threads(threads)

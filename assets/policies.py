@@ -2,23 +2,14 @@
 
 import dagster as dg
 
-from agent_world.identity import VersionId
-from agent_world.world import World
+from agent_world.reporting import plots
+from agent_world.reporting.figures import GRPO_CURVES, curves
 from assets.checks import check_specs, prove_all
 from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.stage import report
-from assets.training import demonstrations, job_of, task_set, train
-
-
-def checkpoint(world: World, name: str) -> VersionId:
-    """The current version of a named checkpoint.
-
-    Raises:
-        NotFoundError: there is none.
-    """
-    return world.resolve("checkpoint", name)
+from assets.training import checkpoint, demonstrations, job_of, task_set, tracked, train
 
 
 @dg.asset(group_name="training", kinds={"delta"}, deps=["task_sets"])
@@ -45,7 +36,9 @@ def cold_start(
         hyper=cold_start_hyper(settings), trajectories=shown,
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="sft", round=0, job=job)
-    return report(world, {"demonstrations": len(shown)}, [version])
+    counts = {"demonstrations": len(shown), "mlflow/runs": tracked(world, [version])}
+    drawn = {"loss": plots.curves(curves(world, ("policy_loss", "context_loss"), ["sft"]))}
+    return report(world, counts, [version], plots=drawn)
 
 
 @dg.asset(
@@ -65,5 +58,7 @@ def base_policy(
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job)
-    sizes = {"tasks": general["size"], "learnable": tasks["size"]}
-    return report(world, sizes, [version], prove_all(world, "checkpoints", "training_metrics", "task_sets"))
+    counts = {"tasks": general["size"], "learnable": tasks["size"], "mlflow/runs": tracked(world, [version])}
+    drawn = {"training": plots.curves(curves(world, GRPO_CURVES, ["pi0"]))}
+    proofs = prove_all(world, "checkpoints", "training_metrics", "task_sets")
+    return report(world, counts, [version], proofs, plots=drawn)

@@ -29,7 +29,7 @@ class Progress:
             self._task = self._bar.add_task(stage, total=total, completed=done, last="")
             self._bar.start()
 
-    def advance(self, item: str, seconds: float = 0.0) -> None:
+    def advance(self, item: str) -> None:
         """One more item is done."""
         self.count += 1
         if self._bar:
@@ -39,14 +39,14 @@ class Progress:
             console.print(f"  {self.stage:<14} {self.count}/{self.total}  {item}  ({elapsed:.0f} s)", highlight=False)
 
     def reach(self, step: int, note: str) -> None:
-        """Training has come to `step`; off a terminal only every tenth of the way is told."""
+        """Work of many like steps has come to `step`; off a terminal only every tenth of the way is told."""
         tenth = max(1, self.total // 10)
         told, self.count = self.count // tenth, step
         if self._bar:
             self._bar.update(self._task, completed=step, last=note)
         elif step // tenth > told or step >= self.total:
             elapsed = time.monotonic() - self.started
-            console.print(f"  {self.stage:<14} step {step}/{self.total}  {note}  ({elapsed:.0f} s)", highlight=False)
+            console.print(f"  {self.stage:<14} {step}/{self.total}  {note}  ({elapsed:.0f} s)", highlight=False)
 
     def fail(self, item: str, why: str) -> None:
         """An item could not be done; the others go on."""

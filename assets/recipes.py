@@ -6,7 +6,10 @@ from trainers.job import Hyper
 GRPO_TASKS = 16
 """Groups of rollouts in a step."""
 
-_TINY = {"max_trajectory_tokens": 1024, "max_generation_tokens": 48, "max_turns": 20}
+MAX_CONTEXT, MAX_STEP, MAX_TURNS = 1024, 48, 20
+"""Tokens of an episode and of one step, and steps of an episode: in training, screening and evaluation alike."""
+
+_TINY = {"max_trajectory_tokens": MAX_CONTEXT, "max_generation_tokens": MAX_STEP, "max_turns": MAX_TURNS}
 
 
 def init_hyper(settings: Settings) -> Hyper:

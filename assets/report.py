@@ -3,6 +3,7 @@
 import dagster as dg
 
 from agent_world.home import service_home
+from agent_world.lake import snapshots
 from agent_world.reporting.report import write_report
 from assets.resources import LakeResource, TrackerResource
 
@@ -16,5 +17,7 @@ def report(lake: LakeResource, tracker: TrackerResource) -> dg.MaterializeResult
     log = tracker.open()
     run = log.loop_run({}, {"lake": world.uri})
     log.client.log_artifact(run, str(path))
-    log.finish(run, {"lake/events_version": str(world.events_version())})
-    return dg.MaterializeResult(metadata={"page": dg.MetadataValue.path(str(path))})
+    if log.is_open(run):
+        tags = {"lake/events_version": str(world.events_version()), "lake/snapshot": snapshots.create(world)}
+        log.finish(run, tags)
+    return dg.MaterializeResult(metadata={"page": dg.MetadataValue.path(str(path)), "mlflow/run": run})

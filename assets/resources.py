@@ -78,7 +78,7 @@ class TrackerResource(dg.ConfigurableResource):
         """The tracker of this loop: the same lake and settings find the same runs again."""
         home = service_home(self.lake_uri)
         uri = self.uri or f"sqlite:///{home / 'mlflow.db'}"
-        return Tracker(uri, (home / "mlflow-artifacts").as_uri(), sha256(self.lake_uri + self.settings_json))
+        return Tracker(uri, (home / "mlflow-artifacts").as_uri(), sha256(str(home) + self.settings_json))
 
 
 def work_folder(lake_uri: str, name: str) -> Path:

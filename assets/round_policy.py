@@ -10,12 +10,13 @@ import dagster as dg
 from agent_world.engine import Engine
 from agent_world.identity import VersionId, rng
 from agent_world.lake.batch import Batch
+from agent_world.reporting import plots
+from agent_world.reporting.figures import GRPO_CURVES, curves
 from agent_world.tasks.model import Purpose
 from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.policies import checkpoint
 from assets.recipes import demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
@@ -23,8 +24,11 @@ from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.targeted import set_name
 from assets.tasks import order_for, produce_all
-from assets.training import demonstrations, job_of, task_set, train
+from assets.training import checkpoint, demonstrations, job_of, task_set, tracked, train
 from trainers.job import TrainJob
+
+WRITTEN = ("tasks", "gate_verdicts", "task_sets", "checkpoints", "training_metrics")
+"""The tables that have rules and that a round's training may write."""
 
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
@@ -35,7 +39,7 @@ _CANDIDATES = 1.6
 
 @dg.asset(
     group_name="training", kinds={"delta", "torch"}, deps=["targeted_tasks", "base_policy"], partitions_def=rounds,
-    backfill_policy=IN_ONE_RUN, check_specs=check_specs("round_policy", "checkpoints", "task_sets"),
+    backfill_policy=IN_ONE_RUN, check_specs=check_specs("round_policy", *WRITTEN),
 )  # fmt: skip
 def round_policy(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource,
@@ -57,7 +61,9 @@ def round_policy(
         if settings.control:
             shown = course.untargeted_demonstrations(len(shown))
             made += course.follow("control", "control", shown, course.untargeted(tasks["size"]))
-    return report(world, {"checkpoints": len(made)}, made, prove_all(world, "checkpoints", "task_sets"))
+    runs = tracked(world, made)
+    drawn = {"training": plots.curves(curves(world, GRPO_CURVES, runs))}
+    return report(world, {"checkpoints": len(made), "mlflow/runs": runs}, made, prove_all(world, *WRITTEN), plots=drawn)
 
 
 @dataclass(frozen=True, slots=True)

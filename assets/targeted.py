@@ -2,7 +2,6 @@
 
 import dagster as dg
 
-from agent_world.arena.targeting import exercises
 from agent_world.codec import decode
 from agent_world.identity import VersionId
 from agent_world.tasks.model import Task
@@ -15,6 +14,9 @@ from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import report
 from assets.tasks import order_for, produce_all, save_set
 
+WRITTEN = ("databases", "tools", "tool_tests", "environments", "tasks", "gate_verdicts", "task_sets")
+"""The tables that have rules and that targeting may write."""
+
 
 def set_name(round: int) -> str:
     """The name of the targeted task set of a round."""
@@ -23,7 +25,7 @@ def set_name(round: int) -> str:
 
 @dg.asset(
     group_name="arena", kinds={"delta"}, deps=["diagnosis"], partitions_def=targeted, backfill_policy=IN_ONE_RUN,
-    check_specs=check_specs("targeted_tasks", "task_sets"),
+    check_specs=check_specs("targeted_tasks", *WRITTEN),
 )  # fmt: skip
 def targeted_tasks(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
@@ -36,32 +38,34 @@ def targeted_tasks(
     world, settings = lake.open(), run.settings
     made, served, enriched = [], {}, {}
     for round in sorted({round_number(key) for key in context.partition_keys}):
-        _, found = diagnosis_of(world, round)
+        diagnosis, found = diagnosis_of(world, round)
         guidelines = {guideline.environment: guideline for guideline in found.guidelines}
-        names = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
-        poor = [name for name in names if name in guidelines and guidelines[name].enrich]
-        enriched[f"r{round:02d}"] = enlarge(context, world, engine.engine, settings, poor, round=round)
+        asked = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
+        names = [name for name in asked if name in guidelines]  # what an earlier diagnosis asked for is no longer
+        poor = [name for name in names if guidelines[name].enrich]
+        enriched[f"r{round:02d}"] = enlarge(
+            context, world, engine.engine, settings, poor, round=round, diagnosis=diagnosis
+        )
         for purpose, count in (("targeted", settings.targeted), ("practice", settings.targeted_practice)):
             orders = [
                 order_for(
-                    world, settings, name, count=count, purpose=purpose, round=round, guideline=guidelines[name]
+                    world, settings, name, count=count, purpose=purpose, round=round, guideline=guidelines[name],
+                    diagnosis=diagnosis,
                 )
                 for name in names
-                if name in guidelines
             ]  # fmt: skip
             produce_all(context, world, engine.engine, settings, f"{purpose}/r{round:02d}", orders)
         tasks = save_set(context, world, settings, set_name(round), purpose="targeted", round=round)
         made.append(tasks)
         for name in names:
-            environment = world.environment(built(world, through=round)[name]["version_id"])
-            patterns = {tool.name: tool.pattern for tool in environment.tools}
+            environment = built(world, through=round)[name]["version_id"]
             own = [decode(Task, world.payload(VersionId(task))) for task in world.payload(tasks)["tasks"]]
-            own = [task for task in own if task.environments == (environment.version,)]
-            right = sum(exercises(task, guidelines[name], patterns) for task in own)
+            own = [task for task in own if task.environments == (environment,)]
+            right = sum(bool(task.serves) for task in own)
             served[name] = right / len(own) if own else None
             context.add_asset_metadata(
                 {"tasks": len(own), "exercise_the_ability": right, "guideline": guidelines[name].text},
                 partition_key=f"r{round:02d}|{name}",
             )
     counts = {"share_that_exercises": served, "enriched": enriched}
-    return report(world, counts, made, prove_all(world, "task_sets"))
+    return report(world, counts, made, prove_all(world, *WRITTEN))

@@ -11,6 +11,9 @@ from agent_world.engine import Engine
 from agent_world.environments.model import Environment
 from agent_world.identity import VersionId, seed_of
 from agent_world.lake.batch import Batch
+from agent_world.reporting import plots
+from agent_world.reporting.figures import calls_by_kind
+from agent_world.reporting.ladder import ladder
 from agent_world.tasks.graph import tool_graph
 from agent_world.tasks.model import Purpose, Task
 from agent_world.tasks.production import Judged, Order, make
@@ -63,7 +66,11 @@ def tasks(
         context.add_asset_metadata({"candidates": len(own), "accepted": len(kept)}, partition_key=key)
     accepted = [row["version_id"] for row in rows if row["accepted"]]
     counts = {"candidates": len(rows), "accepted": len(accepted), "failed": failed}
-    return report(world, counts, accepted, prove_all(world, "tasks", "gate_verdicts"))
+    drawn = {
+        "validity ladder": plots.ladder(ladder(world.read("gate_verdicts"))),
+        "calls": plots.histogram(calls_by_kind(world), "gold calls"),
+    }
+    return report(world, counts, accepted, prove_all(world, "tasks", "gate_verdicts"), plots=drawn)
 
 
 @dg.asset(group_name="tasks", kinds={"delta"}, deps=["tasks"], check_specs=check_specs("task_sets", "task_sets"))
@@ -103,7 +110,7 @@ def accepted_keys(world: World, keys: Sequence[str]) -> list[str]:
 
 def order_for(
     world: World, settings: Settings, key: str, *, count: int, purpose: Purpose, round: int = 0,
-    guideline: Guideline | None = None,
+    guideline: Guideline | None = None, diagnosis: VersionId | None = None,
 ) -> Order:  # fmt: skip
     """An order for one environment; none of its tasks may repeat one that was made for an earlier purpose.
 
@@ -124,6 +131,7 @@ def order_for(
         purpose=purpose,
         round=round,
         guideline=guideline,
+        diagnosis=diagnosis,
         exclude=tuple(others),
     )
 
@@ -148,7 +156,7 @@ def produce_all(
     jobs = []
     for order in orders:
         parents = [order.environment.version, *(task.task_id for task in order.exclude)]
-        derivation = derive(settings, [], [*parents, str(order.count), repr(order.guideline)])
+        derivation = derive(settings, [], [*parents, str(order.count), str(order.diagnosis)])
         jobs.append(Job(partition=order.environment.environment_id, item=order, derivation=derivation))
     return map_jobs(context, world, engine, stage, jobs, make, save_judged)
 
@@ -156,8 +164,9 @@ def produce_all(
 def save_judged(order: Order, judged: Sequence[Judged], batch: Batch) -> None:
     """Every candidate with its verdicts; the solver's runs of those that came so far."""
     key = order.environment.environment_id
+    asked = [(order.diagnosis, "diagnosis")] if order.diagnosis else []
     for task, found in judged:
-        version = save_task(batch, task)
+        version = save_task(batch, task, asked)
         batch.observe(
             version,
             {

@@ -5,7 +5,7 @@ import dagster as dg
 from agent_world.codec import decode, encode
 from agent_world.discovery.builds import corpus
 from agent_world.discovery.model import Theme
-from agent_world.discovery.taxonomy import build_taxonomy
+from agent_world.discovery.taxonomy import Taxonomy, build_taxonomy, figure
 from agent_world.discovery.topics import topic_of
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
@@ -30,13 +30,11 @@ def taxonomy(context: dg.AssetExecutionContext, lake: LakeResource, run: RunReso
             batch.observe(row["version_id"], {"category": found.assignment[row["environment_id"]]})
 
     (version,) = commit(context, world, "taxonomy", "", derivation, fill).versions
-    payload = world.payload(version)
+    found = decode(Taxonomy, world.payload(version))
     counts = {
-        "clusters": len(payload["clusters"]),
-        "categories": len(payload["categories"]),
-        "agreement": payload["agreement"],
-        "categories_with_environments": len(
-            {payload["assignment"][r["environment_id"]] for r in environments.values()}
-        ),
+        "clusters": len(found.clusters),
+        "categories": len(found.categories),
+        "agreement": found.agreement,
+        "categories_with_environments": len({found.assignment[key] for key in built(world, through=0)}),
     }
-    return report(world, counts, [version])
+    return report(world, counts, [version], plots={"themes": figure(found)})

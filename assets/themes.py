@@ -12,7 +12,7 @@ from agent_world.lake.batch import Batch
 from assets.checks import check_specs, prove_all
 from assets.resources import LakeResource, RunResource
 from assets.stage import commit, derive, report
-from assets.verdicts import verdict
+from assets.verdicts import quarantine, verdict
 
 
 @dg.asset(group_name="environments", kinds={"delta"}, check_specs=check_specs("themes", "themes"))
@@ -24,9 +24,12 @@ def themes(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResour
         found = collect_themes(settings.seed, settings.themes, corpus=corpus())
         for theme in found.themes:
             version = batch.create("theme", environment_key(theme), encode(theme))
-            verdict(batch, "theme", "theme", version, accepted=True)
+            verdict(batch, "theme", "theme", version, accepted=True, evidence={"tools": len(theme.tools)})
+        for item in found.rejected:
+            seen = {"why": item.detail}
+            verdict(batch, "theme", "theme", item.item, accepted=False, reason=item.reason, evidence=seen)
         for item in found.quarantined:
-            batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)
+            quarantine(batch, item)
 
     batch = commit(context, world, "themes", "", derive(settings, ["themes"], []), fill)
     rows = world.read("themes", columns=["version_id", "source"])

@@ -12,6 +12,7 @@ from agent_world.lake.batch import Batch
 from agent_world.world import save_database
 from assets.checks import check_specs, prove_all
 from assets.databases import snapshot_of
+from assets.failures import failed_partitions
 from assets.partitions import BY_100, environments
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import Job, derive, map_jobs, report
@@ -32,7 +33,8 @@ def tools(
     """Python tools over each database, workflow tables where the data carries one; all tested in the sandbox."""
     world, settings = lake.open(), run.settings
     jobs = []
-    for key in context.partition_keys:
+    poor = failed_partitions(world, "databases", among=context.partition_keys)
+    for key in (key for key in context.partition_keys if key not in poor):
         snapshot = snapshot_of(world, key, through=settings.complexification_rounds)
         jobs.append(Job(partition=key, item=snapshot, derivation=derive(settings, [], [snapshot.version])))
     failed = map_jobs(context, world, engine.engine, "tools", jobs, partial(make_tools, seed=settings.seed), save_tools)

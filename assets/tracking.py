@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_world.models.named import lay_down
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
@@ -78,10 +80,7 @@ class Tracker:
                 raise
         path = f"checkpoints/{checkpoint}"
         with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
-            for name, content in files.items():
-                target = Path(folder, name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+            lay_down(files, Path(folder))
             self.client.log_artifacts(run, folder, path)
         self.client.create_model_version(
             MODEL, f"runs:/{run}/{path}", run_id=run, tags={"lake_version": checkpoint, **tags}
@@ -128,11 +127,14 @@ class Tracker:
         mlflow.flush_trace_async_logging()
 
     def finish(self, run: str, tags: Mapping[str, str]) -> None:
-        """Close a run and tie it to what was made in it; one that was closed before keeps its end."""
-        if self.client.get_run(run).info.status == "RUNNING":
-            for key, value in tags.items():
-                self.client.set_tag(run, key, value)
-            self.client.set_terminated(run)
+        """Close a run and tie it to what was made in it."""
+        for key, value in tags.items():
+            self.client.set_tag(run, key, value)
+        self.client.set_terminated(run)
+
+    def is_open(self, run: str) -> bool:
+        """Whether a run was not closed yet; one that was keeps its end."""
+        return self.client.get_run(run).info.status == "RUNNING"
 
     def _registered(self, checkpoint: str) -> ModelVersion | None:
         versions = self.client.search_model_versions(f"name = '{MODEL}'")
@@ -140,11 +142,17 @@ class Tracker:
 
     def _run(self, key: str, name: str, parameters: Mapping[str, Any], tags: Mapping[str, str]) -> str:
         found = self._find(key)
-        run = found or self.client.create_run(self.experiment, run_name=name, tags={_KEY: f"{self.loop}/{key}", **tags})
         if not found:
+            keyed = {_KEY: f"{self.loop}/{key}", **tags}
+            run = self.client.create_run(self.experiment, run_name=name, tags=keyed).info.run_id
             for parameter, value in parameters.items():
-                self.client.log_param(run.info.run_id, parameter, value)
-        return run.info.run_id
+                self.client.log_param(run, parameter, value)
+            return run
+        run = found.info.run_id
+        if self.is_open(run):
+            for name, value in tags.items():  # whoever goes on with it stands in the place of who began it
+                self.client.set_tag(run, name, value)
+        return run
 
     def _find(self, key: str) -> Run | None:
         runs = self.client.search_runs([self.experiment], f"tags.`{_KEY}` = '{self.loop}/{key}'", max_results=1)

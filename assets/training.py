@@ -1,34 +1,38 @@
 """How a stage trains: one job in a subprocess, its checkpoint and metrics committed together, its curves in MLflow."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from agent_world.codec import decode
 from agent_world.identity import VersionId, sha256
 from agent_world.lake.batch import Batch
 from agent_world.lake.code import code_version
+from agent_world.rollouts.model import Trajectory
 from agent_world.tasks.model import Purpose
-from agent_world.world import World
+from agent_world.world import World, save_trajectory
 from assets.progress import Progress
 from assets.resources import TrackerResource, work_folder
 from assets.settings import Settings
 from assets.stage import commit, derive
 from assets.verdicts import verdict
+from trainers.gate import objections
 from trainers.job import Hyper, TrainJob, TrainResult
 from trainers.metrics import METRICS
 from trainers.supervisor import supervise
 
 
 def demonstrations(world: World, *purposes: Purpose, round: int = 0) -> tuple[VersionId, ...]:
-    """The demonstrations of the tasks that were made in a round for these purposes, in the order of the lake."""
+    """The demonstrations of the tasks that were made in a round for these purposes, sorted."""
     tasks = world.read("tasks", where={"round": round, "state": "created"}, columns=["version_id", "purpose"])
     wanted = {row["version_id"] for row in tasks if row["purpose"] in purposes}
     where = {"status": "pass", "purpose": "demonstration", "state": "created"}
     rows = world.read("trajectories", where=where, columns=["version_id", "task"])
-    return tuple(VersionId(row["version_id"]) for row in rows if row["task"] in wanted)
+    return tuple(sorted(VersionId(row["version_id"]) for row in rows if row["task"] in wanted))
 
 
 def task_set(world: World, name: str) -> dict[str, Any]:
@@ -43,10 +47,28 @@ def task_set(world: World, name: str) -> dict[str, Any]:
     return rows[-1]
 
 
+def checkpoint(world: World, name: str) -> VersionId:
+    """The current version of a named checkpoint; of one that its gate rejected, what it was trained from.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    version = world.resolve("checkpoint", name)
+    rows = {row["version_id"]: row for row in world.read("checkpoints", columns=["version_id", "base", "accepted"])}
+    while rows[version]["accepted"] is False:
+        version = VersionId(rows[version]["base"])
+    return version
+
+
+def tracked(world: World, versions: Sequence[VersionId]) -> dict[str, str]:
+    """Where MLflow keeps these checkpoints: name to run."""
+    rows = world.read("checkpoints", columns=["version_id", "name", "mlflow_run"])
+    return {row["name"]: row["mlflow_run"] for row in rows if row["version_id"] in set(versions)}
+
+
 def job_of(
     world: World, settings: Settings, *, method: str, base: VersionId | None, hyper: Hyper,
     trajectories: tuple[VersionId, ...] = (), tasks: dict[str, Any] | None = None,
-    options: dict[str, Any] | None = None,
 ) -> TrainJob:  # fmt: skip
     """A job of the embedded back-end over the environments of what it trains on: trajectories, or a task set."""
     pinned = {
@@ -63,7 +85,6 @@ def job_of(
         hyper=hyper,
         seed=settings.seed,
         trajectories=trajectories,
-        options=options or {},
     )
 
 
@@ -84,7 +105,7 @@ def train(
     round: int,
     job: TrainJob,
 ) -> VersionId:
-    """Run the job unless its checkpoint is in the lake; returns the checkpoint's version."""
+    """Run the job unless its checkpoint is in the lake; returns the version to go on from (see `checkpoint`)."""
     parents = [(version, role) for version, role in ((job.task_set, "task_set"), (job.base, "base")) if version]
     derivation = derive(settings, [], [job.job_hash, name])
 
@@ -94,7 +115,7 @@ def train(
         steps = max(1, job.hyper.steps if job.method != "init" else 1)
         with closing(Progress(name, steps)) as progress:
             result = supervise(job, root, on_metrics=lambda row: _heard(rows, row, progress))
-        _save(batch, result, job, name=name, round=round, parents=parents)
+        _save(batch, result, job, rows, name=name, round=round, parents=parents)
         for row in rows:
             for metric in METRICS:
                 if row.get(metric) is not None:
@@ -111,8 +132,9 @@ def train(
 
     batch = commit(context, world, f"checkpoint/{name}", "", derivation, fill)
     (version,) = batch.versions
+    used = checkpoint(world, name)
     _track(world, tracker, version, job, name=name, round=round, dagster_run=context.op_execution_context.run_id)
-    return version
+    return used
 
 
 def _heard(rows: list[dict[str, Any]], row: dict[str, Any], progress: Progress) -> None:
@@ -124,10 +146,16 @@ def _heard(rows: list[dict[str, Any]], row: dict[str, Any], progress: Progress) 
 
 
 def _save(
-    batch: Batch, result: TrainResult, job: TrainJob, *, name: str, round: int, parents: Sequence[tuple[VersionId, str]]
-) -> None:
+    batch: Batch, result: TrainResult, job: TrainJob, rows: Sequence[Mapping[str, Any]], *, name: str, round: int,
+    parents: Sequence[tuple[VersionId, str]],
+) -> None:  # fmt: skip
     folder = Path(result.checkpoint)
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    rollouts = Path(result.rollouts_file).read_text("utf-8").splitlines() if result.rollouts_file else []
+    lived = [
+        save_trajectory(batch, decode(Trajectory, json.loads(line)), purpose="training", round=round)
+        for line in rollouts
+    ]
     payload = {
         "name": name,
         "round": round,
@@ -139,12 +167,16 @@ def _save(
         "steps_done": result.steps_done,
     }
     trained_on = [(trajectory, "demonstration") for trajectory in job.trajectories]
+    trained_on += [(trajectory, "rollout") for trajectory in dict.fromkeys(lived)]
     version = batch.create(
         "checkpoint", name, payload, parents=[*parents, *trained_on], files=files, blob_in_identity=False
     )
+    against = objections(job, result, rows)
+    batch.observe(version, {"accepted": not against})
     verdict(
-        batch, "checkpoint", "checkpoint", version, round=round, accepted=result.status == "succeeded",
-        reason=result.reason or None, evidence={"steps_done": result.steps_done, "asked": job.hyper.steps},
+        batch, "checkpoint", "checkpoint", version, round=round, accepted=not against,
+        reason=against[0] if against else None,
+        evidence={"steps_done": result.steps_done, "asked": job.hyper.steps, "said": result.reason},
     )  # fmt: skip
 
 
@@ -159,15 +191,12 @@ def _track(
     dagster_run: str,
 ) -> None:
     log = tracker.open()
-    log.loop_run({"seed": job.seed}, {"lake": world.uri})
-    run = log.round_run(
-        f"r{round:02d}",
-        {"seed": job.seed},
-        {"dagster/run_id": dagster_run, "lake/events_version": str(world.events_version())},
-    )
+    log.loop_run({"seed": job.seed}, {"lake": world.uri, "dagster/run_id": dagster_run})
+    run = log.round_run(f"r{round:02d}", {"seed": job.seed}, {"dagster/run_id": dagster_run})
     rows = world.read("training_metrics", where={"job": job.job_hash})
     log.log(run, [(f"{name}/{row['metric']}", row["value"], row["step"]) for row in rows])
-    log.register(run, version, world.files(version), {"round": f"r{round:02d}", "lake": world.uri})
+    if checkpoint(world, name) == version:
+        log.register(run, version, world.files(version), {"round": f"r{round:02d}", "lake": world.uri})
     with world.begin("checkpoint/mlflow", name, derivation=sha256(f"{version} {run}")) as batch:
         if not batch.done:
             batch.observe(version, {"mlflow_run": run})

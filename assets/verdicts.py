@@ -1,8 +1,9 @@
-"""How stages write gate verdicts: one row a candidate and gate."""
+"""How stages write gate verdicts, one row a candidate and gate, and what they set aside."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from agent_world.discovery.model import Judgement, Quarantined
 from agent_world.lake.batch import Batch
 
 
@@ -33,3 +34,19 @@ def verdict(
             "round": round,
         },
     )
+
+
+def judged(
+    batch: Batch, gate: str, kind: str, subject: str, judgement: Judgement, *, environment: str | None = None,
+    round: int = 0,
+) -> None:  # fmt: skip
+    """Record the word of a gate of discovery."""
+    verdict(
+        batch, gate, kind, subject, environment=environment, round=round, accepted=judgement.accepted,
+        reason=", ".join(judgement.reasons) or None, evidence=judgement.evidence,
+    )  # fmt: skip
+
+
+def quarantine(batch: Batch, item: Quarantined) -> None:
+    """Keep an item of discovery that could not be used."""
+    batch.quarantine(stage=item.stage, item=item.item, reason=item.reason, detail=item.detail, raw=item.raw)

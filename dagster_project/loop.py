@@ -7,21 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.execution.plan.objects import ErrorSource
 
 from agent_world import world
-from agent_world.codec import encode
 from agent_world.errors import AgentWorldError
 from agent_world.home import service_home
-from agent_world.identity import canonical_json, derivation_hash, sha256
-from assets.partitions import RANGE_END, RANGE_START, environments, round_key, rounds, targeted
-from assets.progress import console
+from assets.partitions import environments, round_key, rounds, targeted
 from assets.settings import Settings
-from dagster_project.resources import resources_for
-from dagster_project.stages import ASSETS
+from dagster_project.cli.common import typed
+from dagster_project.runs import Asked, mark, settings_to_run
+from dagster_project.stages import Stages
 
 FREE_BYTES = 2 << 30
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _INSTANCE = Path(__file__).with_name("dagster.yaml")
 
 
@@ -37,61 +33,53 @@ class DiskFullError(AgentWorldError):
         return f"{self.place} has {free:.1f} GiB free, a run needs {need:.0f}; free some or choose another --lake"
 
 
-class UnfinishedRunError(AgentWorldError):
-    """The lake holds a run that did not end."""
+class NothingLeftError(AgentWorldError):
+    """Nothing came out of a stage, so that no other can go on."""
 
-    def __init__(self, lake: str, run: str, same: bool) -> None:
-        super().__init__(lake, run, same)
-        self.lake, self.run, self.same = lake, run, same
-
-    def __str__(self) -> str:
-        cure = "go on with --resume" if self.same else "resume it with its own options, or choose another --lake"
-        return f"{self.lake} holds the unfinished run {self.run}; {cure}"
-
-
-class StageFailedError(AgentWorldError):
-    """A stage raised; what was committed before it stays."""
-
-    def __init__(self, stages: Sequence[str], why: str) -> None:
-        super().__init__(tuple(stages), why)
-        self.stages, self.why = tuple(stages), why
+    def __init__(self, lake: str, made: str) -> None:
+        super().__init__(lake, made)
+        self.lake, self.made = lake, made
 
     def __str__(self) -> str:
-        return f"stage {', '.join(self.stages)}: {self.why}; what was committed is kept, go on with --resume"
+        return f"no {self.made} came of it, nothing can go on; why: {typed('status', '--lake', self.lake)}"
 
 
-class RunInterruptedError(AgentWorldError):
-    """Ctrl-C came while a stage was at work."""
+def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
+    """Run the loop with the options `asked` on the lake at `lake`, or go on with its last run (see `settings_to_run`).
 
-    def __init__(self, stages: Sequence[str]) -> None:
-        super().__init__(tuple(stages))
-        self.stages = tuple(stages)
-
-    def __str__(self) -> str:
-        return f"interrupted in stage {', '.join(self.stages)}; what was committed is kept"
-
-
-def run_loop(lake: str, settings: Settings, *, resume: bool = False) -> None:
-    """Run or go on with the loop of `settings` on the lake at `lake`.
+    A partition that fails is set aside and its neighbours go on; `failures` lists them afterwards.
 
     Raises:
-        DiskFullError, UnfinishedRunError: before anything is written.
+        DiskFullError, NotALakeError: before anything is written.
+        UnfinishedRunError, OtherOptionsError, OtherLoopError: as in `settings_to_run`.
         StageFailedError: a stage raised.
+        NothingLeftError: nothing came out of a stage.
         RunInterruptedError: Ctrl-C in a stage.
     """
     _check_room(lake)
     opened = world.open(lake, create=True)
-    name = sha256(canonical_json(encode(settings)))[:12]
-    _check_unfinished(opened, name, resume)
-    _mark(opened, name, settings, "started")
+    settings = settings_to_run(opened, asked, resume=resume)
+    mark(opened, settings, "started")
+    try:
+        _materialise(lake, opened, settings)
+    except NothingLeftError:
+        mark(opened, settings, "failed")
+        raise
+    mark(opened, settings, "succeeded")
+
+
+def _materialise(lake: str, opened: world.World, settings: Settings) -> None:
     with instance_of(lake) as instance:
-        stages = _Stages(instance, lake, settings)
+        stages = Stages(instance, lake, settings)
         instance.add_dynamic_partitions(rounds.name, [round_key(number) for number in range(settings.rounds + 1)])
         stages.run("Themes and their data", ["themes", "mined"])
         keys = instance.get_dynamic_partitions(environments.name)
+        _need(keys, lake, "database")
         stages.run("Environments", ["databases", "tools", "environments"], keys)
+        _need(opened.read("environments", columns=["version_id"]), lake, "environment")
         stages.run("Taxonomy", ["taxonomy"])
         stages.run("Tasks", ["tool_graphs", "tasks"], keys)
+        _need(opened.read("tasks", where={"accepted": True}, columns=["version_id"]), lake, "task")
         stages.run("Diagnosis on planted faults", ["diagnosis_score"])
         stages.run("Base policies", ["task_sets", "untrained", "cold_start", "base_policy"])
         stages.run("Evaluation of the base", ["evaluation"], [round_key(0)])
@@ -103,7 +91,6 @@ def run_loop(lake: str, settings: Settings, *, resume: bool = False) -> None:
                 stages.run(f"Round {number}: targeted tasks", ["targeted_tasks"], weak)
             stages.run(f"Round {number}: training and evaluation", ["round_policy", "evaluation"], [key])
         stages.run("Report", ["report"])
-    _mark(opened, name, settings, "succeeded")
 
 
 @contextmanager
@@ -118,59 +105,14 @@ def instance_of(lake: str):
         yield instance
 
 
-class _Stages:
-    """Materialises assets of one loop."""
-
-    def __init__(self, instance: dg.DagsterInstance, lake: str, settings: Settings) -> None:
-        self.instance = instance
-        self.resources = resources_for(lake, settings)
-
-    def run(self, title: str, assets: Sequence[str], keys: Sequence[str] = ()) -> None:
-        """Materialise `assets` in one run, over the contiguous partition range `keys` when there is one."""
-        console.print(f"[bold]{title}[/bold]", highlight=False)
-        tags = {RANGE_START: keys[0], RANGE_END: keys[-1]} if keys else {}
-        result = dg.materialize(
-            ASSETS,
-            selection=list(assets),
-            instance=self.instance,
-            resources=self.resources,
-            tags=tags,
-            run_config=_QUIET,
-            raise_on_error=False,
-        )
-        if not result.success:
-            raise _failure(result, assets)
-
-
-def _failure(result: dg.ExecuteInProcessResult, assets: Sequence[str]) -> AgentWorldError:
-    for event in result.all_events:
-        if event.is_step_failure:
-            stages, failure = [event.step_key or ""], event.step_failure_data
-            if failure.error_source == ErrorSource.INTERRUPT:
-                return RunInterruptedError(stages)
-            error = failure.error
-            while error.cause:
-                error = error.cause
-            return StageFailedError(stages, error.message.strip())
-    return StageFailedError(assets, "it did not finish")
-
-
 def _check_room(lake: str) -> None:
-    place = service_home(lake)
-    free = shutil.disk_usage(place).free
+    place = Path.home() if "://" in lake else Path(lake).resolve()
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
     if free < FREE_BYTES:
-        raise DiskFullError(str(place), free)
+        raise DiskFullError(str(there), free)
 
 
-def _check_unfinished(opened: world.World, name: str, resume: bool) -> None:
-    status = {row["run"]: row["status"] for row in opened.read("runs")}
-    unfinished = [run for run, last in status.items() if last == "started"]
-    if unfinished and (unfinished != [name] or not resume):
-        raise UnfinishedRunError(opened.uri, unfinished[0], unfinished == [name])
-
-
-def _mark(opened: world.World, name: str, settings: Settings, status: str) -> None:
-    derivation = derivation_hash("", {"run": name, "status": status}, [])
-    with opened.begin("run", name, derivation=derivation) as batch:
-        if not batch.done:
-            batch.record("runs", {"run": name, "status": status, "parameters": encode(settings)})
+def _need(made: Sequence[object], lake: str, name: str) -> None:
+    if not made:
+        raise NothingLeftError(lake, name)

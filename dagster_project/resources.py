@@ -1,16 +1,15 @@
-"""Resources by lake and profile: the same for the command line and for Dagster's page."""
+"""Resources by lake and settings: the same for the command line and for Dagster's page."""
 
 import dagster as dg
 
 from agent_world.codec import encode
 from agent_world.identity import canonical_json
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
-from assets.settings import Settings, settings_for
+from assets.settings import Settings
 
 
-def resources_for(lake: str, run: Settings | str) -> dict[str, dg.ConfigurableResource]:
+def resources_for(lake: str, settings: Settings) -> dict[str, dg.ConfigurableResource]:
     """The resources that assets name: `lake`, `run`, `engine`, `tracker`."""
-    settings = settings_for(run) if isinstance(run, str) else run
     text = canonical_json(encode(settings))
     return {
         "lake": LakeResource(uri=lake),

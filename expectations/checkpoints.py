@@ -1,4 +1,4 @@
-"""Rules of `checkpoints`: a digest, steps done, a known method."""
+"""Rules of `checkpoints`: a digest, a known method and base; of what its gate accepted also steps done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _frame(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "version_id": row["version_id"],
             "digest": row["digest"],
             "method": row["method"],
-            "untrained": int(row["method"] != "init" and not row["steps_done"]),
+            "untrained": int(row["method"] != "init" and row["accepted"] is not False and not row["steps_done"]),
             "without_base": int(row["method"] != "init" and not row["base"]),
         }
         for row in rows

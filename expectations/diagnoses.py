@@ -1,4 +1,4 @@
-"""Rules of `diagnoses`: every weakness has an interval, samples and a guideline."""
+"""Rules of `diagnoses`: weaknesses and failure labels have intervals, weaknesses samples and a guideline."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ def _frame(rows: Sequence[Row]) -> list[dict[str, Any]]:
         {
             "version_id": row["version_id"],
             "without_interval": sum(not w["low"] <= w["pass_rate"] <= w["high"] for w in row["weak"]),
+            "labels_without_interval": sum(
+                not rate["low"] <= rate["rate"] <= rate["high"] for error in row["errors"] for rate in error["rates"]
+            ),
+            "without_distribution": len(
+                {w["environment"] for w in row["weak"]} - {e["name"] for e in row["errors"] if e["by"] == "environment"}
+            ),
             "without_samples": sum(w["samples"] < 1 for w in row["weak"]),
             "without_guideline": len(
                 {w["environment"] for w in row["weak"]} - {g["environment"] for g in row["guidelines"]}
@@ -30,6 +36,8 @@ def _rules() -> list[gxe.Expectation]:
 
     return [
         ExpectNoneLeft(column="without_interval"),
+        ExpectNoneLeft(column="labels_without_interval"),
+        ExpectNoneLeft(column="without_distribution"),
         ExpectNoneLeft(column="without_samples"),
         ExpectNoneLeft(column="without_guideline"),
     ]

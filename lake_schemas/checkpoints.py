@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lake_schemas.base import TableSpec, integer, json_text, text
+from lake_schemas.base import TableSpec, boolean, integer, json_text, text
 
 TABLE = TableSpec(
     name="checkpoints",
@@ -19,6 +19,7 @@ TABLE = TableSpec(
         text("base", "checkpoint version it started from"),
         text("job", "sha256 of the TrainJob"),
         integer("steps_done", "optimiser steps"),
+        boolean("accepted", "passed the checkpoint gate; what did not is never trained on from", observed=True),
         text("mlflow_run", "MLflow run", observed=True, volatile=True),
         json_text("metrics", "final metrics", observed=True),
     ),

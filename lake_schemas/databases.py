@@ -18,5 +18,6 @@ TABLE = TableSpec(
         json_text("tables", "tables with keys, columns, roles, sources, measured integrity"),
         json_text("documents", "documents of D"),
         json_text("richness", "richness vector"),
+        text("retrieved_at", "when the first source it brought in was read, in UTC", observed=True, volatile=True),
     ),
 )

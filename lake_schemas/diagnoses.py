@@ -15,7 +15,7 @@ TABLE = TableSpec(
         text("policy_version", "policy diagnosed"),
         json_text("weak", "ranked weak environments W with evidence"),
         json_text("guidelines", "environment key to guideline"),
-        json_text("errors", "error distributions by environment and category"),
+        json_text("errors", "failure labels by environment and by category: counts and rates with 95 % intervals"),
         text("summary", "text for people"),
     ),
 )

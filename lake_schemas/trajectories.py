@@ -1,4 +1,4 @@
-"""Episodes: solver runs, demonstrations, arena, evaluation and training samples kept."""
+"""Episodes: solver runs, demonstrations, arena attempts, samples of evaluation and training."""
 
 from __future__ import annotations
 

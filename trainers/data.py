@@ -9,6 +9,7 @@ from typing import Protocol
 from agent_world.environments.model import Json
 from agent_world.errors import BadInputError
 from agent_world.identity import VersionId
+from agent_world.models.named import lay_down
 from agent_world.rollouts.model import Trajectory, Turn
 from agent_world.world import BoundTask
 from trainers.demonstration import Demonstration
@@ -92,10 +93,7 @@ def lay_down_base(job: TrainJob, source: Source, directory: Path) -> Path:
     """
     if job.base is None:
         raise BadInputError("the training job", "it names no base checkpoint", "only `init` starts from none")
-    for name, content in source.files(job.base).items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    lay_down(source.files(job.base), directory)
     return directory
 
 

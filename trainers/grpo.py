@@ -7,7 +7,7 @@ TRL owns the loss, the optimiser and the distribution; the rollout, the reward a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,12 +75,15 @@ def train_grpo(
     metrics: MetricsFile,
     scratch: Path,
     sandbox: Sandbox | None = None,
-    each_step: Callable[[int], None] = lambda step: None,
+    kept: Path | None = None,
 ) -> Trained:
     """Train `model` in place. Every task of the set is drawn once before any is drawn again.
 
+    `kept` is a file for a sample of the rollouts: one group a step, a line an episode.
+
     Raises:
         ValueError: fewer tasks than one step needs.
+        SpoiltStepError: no episode of a step has a reward.
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     from datasets import Dataset
@@ -123,9 +126,9 @@ def train_grpo(
         shuffle_dataset=False,  # the order below is the order of training
         dataloader_num_workers=0,
     )
-    rollouts = Rollouts(model, renderer, tasks, options, seed, sandbox)
+    rollouts = Rollouts(model, renderer, tasks, options, seed, sandbox, kept)
     keys = [str(index) for index in _order(len(tasks), options, seed)]
-    watch = _Watch(model, rollouts, options, metrics, each_step)
+    watch = _Watch(model, rollouts, options, metrics)
     trainer = episode_trainer()(
         chunk_tokens=options.chunk_tokens,
         transcripts=rollouts.transcripts,
@@ -144,12 +147,14 @@ def train_grpo(
 
 
 def _order(tasks: int, options: GrpoOptions, seed: int) -> list[int]:
-    """Which tasks each step takes: epochs in a new order, a step never holding a task twice."""
+    """Which tasks each step takes: all of them in a new order, again and again, a step never holding a task twice."""
     order: list[int] = []
     epoch = 0
     while len(order) < options.steps * options.tasks_per_step:
         drawn = rng("grpo order", seed, epoch).sample(range(tasks), tasks)
-        order += drawn[: tasks - tasks % options.tasks_per_step]
+        begun = order[len(order) - len(order) % options.tasks_per_step :]  # a step that the last epoch left open
+        first = [task for task in drawn if task not in begun][: options.tasks_per_step - len(begun)]
+        order += [*first, *(task for task in drawn if task not in first)]
         epoch += 1
     return order[: options.steps * options.tasks_per_step]
 
@@ -161,16 +166,8 @@ def _episode_reward(reward: list[float | None], **_: Any) -> list[float | None]:
 class _Watch:
     """Follows the trainer's logs: writes canonical metrics, keeps healthy weights, stops a run that collapses."""
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        rollouts: Rollouts,
-        options: GrpoOptions,
-        metrics: MetricsFile,
-        each_step: Callable[[int], None],
-    ) -> None:
-        self._model, self._rollouts, self._options = model, rollouts, options
-        self._metrics, self._each_step = metrics, each_step
+    def __init__(self, model: PreTrainedModel, rollouts: Rollouts, options: GrpoOptions, metrics: MetricsFile) -> None:
+        self._model, self._rollouts, self._options, self._metrics = model, rollouts, options, metrics
         self._guard = CollapseGuard(options.guard)
         self._healthy = (0, self._weights())
 
@@ -195,10 +192,8 @@ class _Watch:
             "reward_mean": logs.get("reward"),
             "reward_std": logs.get("reward_std"),
             "zero_spread_groups": logs.get("frac_reward_zero_std"),
-            "entropy": logs.get("entropy"),
             "clip_frac_low": logs.get("clip_ratio/low_mean"),
             "clip_frac_high": logs.get("clip_ratio/high_mean"),
-            "completion_tokens_mean": logs.get("completions/mean_length"),
             "grad_norm": logs.get("grad_norm"),
             "lr": logs.get("learning_rate"),
             "tokens": logs.get("num_tokens"),
@@ -206,9 +201,8 @@ class _Watch:
             **ours,
         }
         self._metrics.record(step, values)
-        self._each_step(step)
         healthy = self._guard.watch(
-            tool_calls=ours["tool_call_frequency"], entropy=values["entropy"] or 0.0, truncated=ours["truncated_frac"]
+            tool_calls=ours["tool_call_frequency"], entropy=ours["entropy"], truncated=ours["truncated_frac"]
         )
         if healthy and step % self._options.snapshot_every == 0:
             self._healthy = (step, self._weights())

@@ -38,7 +38,7 @@ class TrainJob:
     """
 
     method: Literal["init", "sft", "grpo"]
-    backend: Literal["trl", "nemo_aligner", "nemo_rl"]
+    backend: Literal["trl", "nemo_aligner"]
     lake: str
     base: VersionId | None
     task_set: VersionId | None
@@ -58,7 +58,10 @@ class TrainJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainResult:
-    """What a finished job left: a checkpoint directory with its digest, and what was measured."""
+    """What a finished job left: a checkpoint directory with its digest, and what was measured.
+
+    `rollouts_file` holds a sample of GRPO's episodes, a trajectory a line; `finite` says that every weight is a number.
+    """
 
     status: Literal["succeeded", "rolled_back"]
     checkpoint: str
@@ -67,4 +70,6 @@ class TrainResult:
     metrics_file: str
     backend: str
     backend_version: str
+    rollouts_file: str = ""
+    finite: bool = True
     reason: str = ""

@@ -22,7 +22,8 @@ def episode_trainer() -> Any:
 
         Without a KL term a row without advantage has no gradient: it is left out, and what is left is taken in chunks
         of alike length, each cut to its longest row. Under a grammar only what was written is scored, as it was
-        sampled: among what was allowed.
+        sampled: among what was allowed. TRL's own metrics of the loss are means over these chunks, so the entropy is
+        taken from the rollouts instead (`rollouts.statistics`).
         """
 
         def __init__(
@@ -55,7 +56,8 @@ def episode_trainer() -> Any:
                     model, input_ids, attention_mask, logits_to_keep, **options
                 )
             written = torch.zeros_like(attention_mask, dtype=torch.bool)
-            written[attention_mask.bool()] = torch.tensor([by_policy for row in rows for by_policy in row.written])
+            by_policy = [wrote for row in rows for wrote in row.written]
+            written[attention_mask.bool()] = torch.tensor(by_policy, device=written.device)
             hidden = model.base_model(
                 input_ids=input_ids, attention_mask=attention_mask, use_cache=False
             ).last_hidden_state[:, :-1]
@@ -66,9 +68,8 @@ def episode_trainer() -> Any:
             choice = torch.log_softmax(held, -1)
             scores = choice.new_zeros(input_ids.shape)
             scores[written] = choice.gather(-1, wrote)[:, 0]
-            entropies = choice.new_zeros(input_ids.shape)
-            entropies[written] = -(choice.exp() * choice.clamp(min=-1e9)).sum(-1).detach()
-            return scores[:, -logits_to_keep:], entropies[:, -logits_to_keep:], None
+            scores = scores[:, -logits_to_keep:]
+            return scores, torch.zeros_like(scores), None  # the zeros stand for an entropy that TRL would log
 
     return EpisodeTrainer
 

@@ -13,6 +13,9 @@ from typing import Any, Literal, Self
 
 from lake_schemas.training_metrics import METRICS
 
+ROLLOUTS = "rollouts.jsonl"
+"""The file, beside the metrics, of a sample of GRPO's episodes; a line a trajectory."""
+
 Stage = Literal["sft", "grpo"]
 
 

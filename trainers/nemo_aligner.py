@@ -100,7 +100,7 @@ def _check_possible(job: TrainJob) -> None:
         raise BadInputError(where, "GRPO needs a base checkpoint and a task set", "name both")
     if job.hyper.max_turns != 1:
         why = f"its episodes have up to {job.hyper.max_turns} turns, and this back-end generates once and scores"
-        raise BadInputError(where, why, "use trl or nemo_rl for tasks with tools, or set max_turns to 1")
+        raise BadInputError(where, why, "use trl for tasks with tools, or set max_turns to 1")
     if job.hyper.max_generation_tokens >= job.hyper.max_trajectory_tokens:
         why = "max_generation_tokens leaves no room for a prompt within max_trajectory_tokens"
         raise BadInputError(where, why, "lower max_generation_tokens")
@@ -111,7 +111,7 @@ def _check_base(options: AlignerOptions) -> None:
         why = (
             f"its base is of the family {options.base_architecture}, and weights reach the engines by llama names only"
         )
-        raise BadInputError("the training job", why, "use a llama base, or trl or nemo_rl for Qwen and others")
+        raise BadInputError("the training job", why, "use a llama base, or trl for Qwen and others")
     if not options.base_file.endswith(".nemo"):
         why = "this back-end restores .nemo files"
         raise BadInputError(f"base {options.base_file}", why, "convert the checkpoint with NeMo's converter first")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_world.codec import encode
+from agent_world.errors import AgentWorldError
 from agent_world.identity import seed_of
 from agent_world.models.decoding import among
 from agent_world.models.local import LocalPolicy
@@ -22,6 +26,17 @@ if TYPE_CHECKING:
     from trainers.grpo import GrpoOptions
 
 
+class SpoiltStepError(AgentWorldError):
+    """No episode of a step has a reward, so nothing can be learnt from it; `detail` is what spoilt the first."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"every episode of the step was spoilt by the harness: {self.detail}"
+
+
 class Rollouts:
     """TRL's rollout function: prompts are keys of tasks, each repeated for its group."""
 
@@ -33,7 +48,10 @@ class Rollouts:
         options: GrpoOptions,
         seed: int,
         sandbox: Sandbox | None,
+        kept: Path | None = None,
     ) -> None:
+        """`kept` is a file for the first group of each step: a line an episode."""
+        self._kept = kept
         self._renderer, self._tasks, self._options, self._seed, self._sandbox = renderer, tasks, options, seed, sandbox
         self._policy = LocalPolicy(
             model,
@@ -50,9 +68,19 @@ class Rollouts:
         self.transcripts: dict[tuple[int, ...], Transcript] = {}  # of the last step, by their ids
 
     def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
-        """What TRL asks for: ids, masks, log-probabilities and rewards of one rollout a prompt, in order."""
+        """What TRL asks for: ids, masks, log-probabilities and rewards of one rollout a prompt, in order.
+
+        Raises:
+            SpoiltStepError: see `statistics`.
+        """
         specs = [self._spec(int(key)) for key in prompts]
         trajectories = self._run(specs)
+        self.last = statistics(trajectories)
+        if self._kept:
+            with self._kept.open("a", encoding="utf-8") as file:
+                for trajectory in trajectories[: self._options.rollouts_per_task]:
+                    if trajectory.outcome.reward is not None:
+                        file.write(json.dumps(encode(trajectory)) + "\n")
         contexts = [
             self._context(self._tasks[int(key)], trajectory)
             for key, trajectory in zip(prompts, trajectories, strict=True)
@@ -63,7 +91,6 @@ class Rollouts:
         ]
         self.transcripts.clear()
         self.transcripts.update((tuple(context.ids), context) for context in contexts)
-        self.last = statistics(trajectories)
         if self._start is not None:
             self.last["kl_ref"] = divergence(self._start, contexts, logprobs, self._options.kl_rows)
         return {
@@ -121,15 +148,28 @@ def spread(written: Sequence[bool], trajectory: Trajectory) -> list[float]:
 
 
 def statistics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What our episodes know and TRL does not."""
-    calls = [o for t in trajectories for step, o in t.steps if step.kind == "tool" and o is not None]
-    answered = [bool(t.steps) and t.steps[-1][0].kind == "answer" for t in trajectories]
+    """What our episodes know and TRL does not; those that the harness spoilt are counted and show nothing else.
+
+    `entropy` is the mean of -log pi over all that was written, whether it moves the policy or not: what was written
+    was drawn from pi, so this is an unbiased estimate.
+
+    Raises:
+        SpoiltStepError: the harness spoilt them all.
+    """
+    lived = [t for t in trajectories if t.outcome.reward is not None]
+    if not lived:
+        raise SpoiltStepError(trajectories[0].outcome.detail)
+    calls = [o for t in lived for step, o in t.steps if step.kind == "tool" and o is not None]
+    answered = [bool(t.steps) and t.steps[-1][0].kind == "answer" for t in lived]
+    logprobs = [p for t in lived for step, _ in t.steps if step.tokens for p in step.tokens.logprobs]
     return {
-        "infra_errors": sum(t.outcome.reward is None for t in trajectories),
-        "truncated_frac": 1 - sum(answered) / len(answered),
-        "turns_mean": sum(len(t.steps) for t in trajectories) / len(trajectories),
-        "tool_call_frequency": len(calls) / len(trajectories),
-        "tool_error_rate": sum(o.status != "ok" for o in calls) / len(calls) if calls else 0.0,
+        "infra_errors": len(trajectories) - len(lived),
+        "truncated_frac": 1 - sum(answered) / len(lived),
+        "turns_mean": sum(len(t.steps) for t in lived) / len(lived),
+        "tool_call_frequency": len(calls) / len(lived),
+        "tool_error_rate": sum(o.status != "ok" for o in calls) / max(len(calls), 1),
+        "entropy": -sum(logprobs) / max(len(logprobs), 1),
+        "completion_tokens_mean": len(logprobs) / len(lived),
     }
 
 

@@ -13,14 +13,15 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_world.codec import decode, encode
 from agent_world.errors import AgentWorldError, BadInputError
-from trainers.checkpoint import checkpoint_digest
+from trainers.checkpoint import checkpoint_digest, is_finite
 from trainers.data import Source
 from trainers.job import TrainJob, TrainResult
+from trainers.metrics import ROLLOUTS
 
 RESULT = "result.json"
 METRICS = "metrics.jsonl"
@@ -30,9 +31,7 @@ FAILED = 2
 """Exit status of a job that was understood and cannot be done; its reason is the last line of standard error."""
 
 
-def run_job(
-    job: TrainJob, source: Source, out: Path, each_step: Callable[[int], None] = lambda step: None
-) -> TrainResult:
+def run_job(job: TrainJob, source: Source, out: Path) -> TrainResult:
     """Do the job in this process, below the folder `out`, of which only a finished result is kept.
 
     Raises:
@@ -44,10 +43,10 @@ def run_job(
     from trainers import trl_backend
 
     out.mkdir(parents=True, exist_ok=True)
-    for name in (RESULT, METRICS, CHECKPOINT, "partial", "base", "trl"):
+    for name in (RESULT, METRICS, ROLLOUTS, CHECKPOINT, "partial", "base", "trl"):
         path = out / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    trained = trl_backend.train(job, source, out / "partial", out / METRICS, each_step)
+    trained = trl_backend.train(job, source, out / "partial", out / METRICS)
     digest = checkpoint_digest(out / "partial")
     (out / "partial").rename(out / CHECKPOINT)
     for name in ("base", "trl"):
@@ -58,8 +57,10 @@ def run_job(
         digest=digest,
         steps_done=trained.steps,
         metrics_file=str(out / METRICS),
+        rollouts_file=str(out / ROLLOUTS) if (out / ROLLOUTS).exists() else "",
         backend=job.backend,
         backend_version=trl_backend.version(),
+        finite=is_finite(out / CHECKPOINT),
         reason=trained.reason,
     )
     written = out / f"{RESULT}.new"

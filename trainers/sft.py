@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,7 +55,6 @@ def train_sft(
     *,
     seed: int,
     metrics: MetricsFile,
-    each_step: Callable[[int], None] = lambda step: None,
 ) -> int:
     """Train `model` in place for `options.steps` steps; returns how many were done.
 
@@ -80,8 +79,7 @@ def train_sft(
         counts = written | repeated
         logits = model.get_output_embeddings()(hidden[counts]).float()
         losses = functional.cross_entropy(logits, ids[:, 1:][counts], reduction="none")
-        policy = losses[written[counts]].mean()
-        context = losses[repeated[counts]].mean()
+        policy, context = _mean(losses, written[counts]), _mean(losses, repeated[counts])
         loss = policy + options.auxiliary * context
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss.item()} at step {step}; lower the learning rates")
@@ -103,9 +101,13 @@ def train_sft(
                     "tokens": seen,
                 },
             )
-        each_step(step)
     model.eval()
     return options.steps
+
+
+def _mean(losses: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """The mean of the chosen ones; of none it is 0, since a batch may repeat nothing."""
+    return losses[chosen].sum() / chosen.sum().clamp(min=1)
 
 
 def _schedule(progress: float, options: SftOptions) -> float:
@@ -150,7 +152,8 @@ def _examples(
         for index in source.sample(range(len(demonstrations)), len(demonstrations)):
             shown = demonstrations[index]
             if source.random() < options.splicing:
-                shown = spliced(shown, source.choice(companions[shown.turn.environment])) or shown
+                others = [o for o in companions[shown.turn.environment] if o.turn.episode != shown.turn.episode]
+                shown = (spliced(shown, source.choice(others)) if others else None) or shown
             ids, written, *_ = transcript(renderer, renderer.begin(shown.turn), shown.steps)
             if len(ids) <= options.longest:
                 yielded = True

@@ -12,21 +12,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agent_world.environments.model import Json
-from agent_world.rollouts.model import Observation, Step, Turn
 from trainers.demonstration import Demonstration
 
 _NUMBER = re.compile(r"_\d+$")
 
 
 def spliced(one: Demonstration, other: Demonstration) -> Demonstration | None:
-    """`one`, then `other`; None when an answer has no fields, or both write and so would have seen another state.
+    """`one`, then `other`, but one that writes comes last: what it changes, the other one has not seen.
 
-    Ids that a policy wrote are not kept: in another context its references stand for other things.
+    None when both write, or an answer has no fields. Ids that a policy wrote are not kept: in another context its
+    references stand for other things.
     """
+    if _writes(one):
+        one, other = other, one
     (*steps, (answer, _)), (*more, (last, _)) = one.steps, other.steps
-    if not isinstance(answer.answer, Mapping) or not isinstance(last.answer, Mapping):
-        return None
-    if _writes(one.turn, steps) and _writes(other.turn, more):
+    if not isinstance(answer.answer, Mapping) or not isinstance(last.answer, Mapping) or _writes(one):
         return None
     fields: dict[str, Json] = dict(one.turn.answer_schema.get("properties", {}))
     values = dict(answer.answer)
@@ -43,9 +43,9 @@ def spliced(one: Demonstration, other: Demonstration) -> Demonstration | None:
     return Demonstration(turn, tuple((replace(step, tokens=None), observation) for step, observation in together))
 
 
-def _writes(turn: Turn, steps: list[tuple[Step, Observation | None]]) -> bool:
-    writing = {tool.name for tool in turn.tools if tool.writes}
-    return any(step.tool in writing for step, _ in steps)
+def _writes(shown: Demonstration) -> bool:
+    writing = {tool.name for tool in shown.turn.tools if tool.writes}
+    return any(step.tool in writing for step, _ in shown.steps)
 
 
 def _free(field: str, taken: Mapping[str, Json]) -> str:

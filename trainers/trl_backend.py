@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from agent_world.identity import seed_of
+from agent_world.models.local import device
 from agent_world.models.renderer import renderer_for
 from agent_world.models.tiny import make_model, make_tokenizer, save, vocabulary_texts
 from trainers.data import Source, demonstrations_of, lay_down_base, tasks_of
 from trainers.grpo import Trained, train_grpo
 from trainers.job import TrainJob
-from trainers.metrics import MetricsFile
+from trainers.metrics import ROLLOUTS, MetricsFile
 from trainers.settings import grpo_options, sft_options, tiny_size
 from trainers.sft import train_sft
 
 
-def train(job: TrainJob, source: Source, out: Path, metrics: Path, each_step: Callable[[int], None]) -> Trained:
+def train(job: TrainJob, source: Source, out: Path, metrics: Path) -> Trained:
     """Do the job and save the model and its tokenizer below `out`.
 
     Raises:
         BadInputError: an option that does not exist, or data that does not fit the job.
     """
     _prepare_torch(job)
-    return _init(job, source, out) if job.method == "init" else _train_base(job, source, out, metrics, each_step)
+    return _init(job, source, out) if job.method == "init" else _train_base(job, source, out, metrics)
 
 
 def version() -> str:
@@ -55,24 +55,17 @@ def _init(job: TrainJob, source: Source, out: Path) -> Trained:
     return Trained(0)
 
 
-def _train_base(job: TrainJob, source: Source, out: Path, metrics: Path, each_step: Callable[[int], None]) -> Trained:
+def _train_base(job: TrainJob, source: Source, out: Path, metrics: Path) -> Trained:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     base = lay_down_base(job, source, out.with_name("base"))
-    model = AutoModelForCausalLM.from_pretrained(base, local_files_only=True, dtype="auto")
+    model = AutoModelForCausalLM.from_pretrained(base, local_files_only=True, dtype="auto").to(device())
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     renderer = renderer_for(tokenizer)
     with MetricsFile(metrics, "sft" if job.method == "sft" else "grpo") as file:
         if job.method == "sft":
-            steps = train_sft(
-                model,
-                renderer,
-                demonstrations_of(job, source),
-                sft_options(job),
-                seed=job.seed,
-                metrics=file,
-                each_step=each_step,
-            )
+            demonstrations = demonstrations_of(job, source)
+            steps = train_sft(model, renderer, demonstrations, sft_options(job), seed=job.seed, metrics=file)
             trained = Trained(steps)
         else:
             trained = train_grpo(
@@ -84,7 +77,7 @@ def _train_base(job: TrainJob, source: Source, out: Path, metrics: Path, each_st
                 seed=job.seed,
                 metrics=file,
                 scratch=out.with_name("trl"),
-                each_step=each_step,
+                kept=out.with_name(ROLLOUTS),
             )
     save(out, model, tokenizer)
     return trained

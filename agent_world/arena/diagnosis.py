@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from agent_world.arena.labels import Failure, label_failure
-from agent_world.arena.model import Diagnosis, FailureLabel, Guideline, Weakness
+from agent_world.arena.model import Diagnosis, ErrorDistribution, FailureLabel, Guideline, LabelRate, Weakness
 from agent_world.environments.model import Environment
 from agent_world.rollouts.model import Trajectory
 from agent_world.tasks.model import Task
@@ -80,9 +80,8 @@ def diagnose(
     by_environment: dict[str, list[tuple[Attempt, Failure | None]]] = defaultdict(list)
     for attempt in attempts:
         by_environment[attempt.environment].append((attempt, label_failure(attempt.trajectory, attempt.task)))
-    weak, guidelines, errors = [], [], {}
+    weak, guidelines = [], []
     for key, judged in sorted(by_environment.items()):
-        errors[key] = dict(sorted(Counter(failure.label for _, failure in judged if failure).items()))
         weakness = _weakness(key, categories.get(key, ""), judged)
         if weakness:
             weak.append(weakness)
@@ -94,7 +93,7 @@ def diagnose(
         policy_version=policy_version,
         weak=ranked,
         guidelines=tuple(guidelines[i] for i in order),
-        errors={**errors, **_by_category(by_environment, categories)},
+        errors=_errors(by_environment, categories),
         summary=_summary(ranked, len(by_environment)),
     )
 
@@ -105,7 +104,7 @@ def _weakness(key: str, category: str, judged: Sequence[tuple[Attempt, Failure |
     low, high = wilson(passes, len(counted))
     if not counted or 1 - high <= FAILURE_FLOOR:
         return None
-    labels = Counter(failure.label for failure in counted if failure)
+    labels: Counter[FailureLabel] = Counter(failure.label for failure in counted if failure)
     return Weakness(
         environment=key,
         category=category,
@@ -157,13 +156,30 @@ def _named(items: Iterable[Any]) -> tuple[Any, ...]:
     )
 
 
-def _by_category(
+def _errors(
     by_environment: Mapping[str, Sequence[tuple[Attempt, Failure | None]]], categories: Mapping[str, str]
-) -> dict[str, dict[str, int]]:
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for key, judged in by_environment.items():
-        counts[f"category:{categories.get(key, '')}"].update(failure.label for _, failure in judged if failure)
-    return {category: dict(sorted(count.items())) for category, count in sorted(counts.items())}
+) -> tuple[ErrorDistribution, ...]:
+    failures = {key: [failure for _, failure in judged] for key, judged in sorted(by_environment.items())}
+    by_category: dict[str, list[Failure | None]] = defaultdict(list)
+    for key, own in failures.items():
+        by_category[categories.get(key, "")] += own
+    return (
+        *(_distribution("environment", key, own) for key, own in failures.items()),
+        *(_distribution("category", category, own) for category, own in sorted(by_category.items())),
+    )
+
+
+def _distribution(
+    by: Literal["environment", "category"], name: str, failures: Sequence[Failure | None]
+) -> ErrorDistribution:
+    counts: Counter[FailureLabel] = Counter(failure.label for failure in failures if failure)
+    outcomes = len(failures) - counts["infra"]
+    rates = []
+    for label, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+        samples = len(failures) if label == "infra" else outcomes
+        low, high = wilson(count, samples)
+        rates.append(LabelRate(label=label, count=count, samples=samples, rate=count / samples, low=low, high=high))
+    return ErrorDistribution(by=by, name=name, samples=outcomes, rates=tuple(rates))
 
 
 def _text(title: str, label: FailureLabel, tools: Sequence[str], calls: Sequence[int], enrich: bool) -> str:

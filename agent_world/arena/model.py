@@ -54,12 +54,38 @@ class Weakness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRate:
+    """How often episodes failed in one way: `count` of `samples`, and the 95 % Wilson interval of that rate."""
+
+    label: FailureLabel
+    count: int
+    samples: int
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDistribution:
+    """How the episodes of one environment, or of one first-level category, failed: `rates` the most frequent first.
+
+    Rates are of the `samples` episodes that have an outcome; that of `infra` is of all episodes. Labels that never came
+    up are left out.
+    """
+
+    by: Literal["environment", "category"]
+    name: str
+    samples: int
+    rates: tuple[LabelRate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The outcome of one round's diagnosis; `weak` may be empty."""
+    """The outcome of one round's diagnosis; `weak` may be empty. `errors` has environments first, then categories."""
 
     round: int
     policy_version: str
     weak: tuple[Weakness, ...]
     guidelines: tuple[Guideline, ...]
-    errors: Mapping[str, Mapping[str, int]]
+    errors: tuple[ErrorDistribution, ...]
     summary: str

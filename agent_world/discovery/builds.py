@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_world.discovery.model import Mined, Rejected, Theme
+from agent_world.discovery.model import Judgement, Mined, Rejected, Theme
 from agent_world.environments.model import Database
 from agent_world.home import cache_folder
 from agent_world.identity import VersionId
@@ -37,10 +38,15 @@ class Snapshot:
 
 
 class Enriched(NamedTuple):
-    """One complexification round: the richer database and its bytes."""
+    """One complexification round that counts: the richer database and its bytes, with the word of its gate.
+
+    `retrieved_at` is when the first of the sources that it brought in was read.
+    """
 
     database: Database
     files: Mapping[str, bytes]
+    judgement: Judgement
+    retrieved_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,32 +87,46 @@ def mine_theme(seed: Seed) -> Mined | Rejected:
     return mine(seed.theme, corpus(), theme_version=seed.version)
 
 
-def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched]:
-    """Up to `rounds` complexification rounds, each a richer version; a round that adds nothing new ends them."""
-    from agent_world.discovery.complexify import complexify
-
-    made: list[Enriched] = []
+def enrich(snapshot: Snapshot, *, rounds: int) -> list[Enriched | Judgement]:
+    """Up to `rounds` complexification rounds, each a richer version; the first that its gate refuses ends them."""
+    made: list[Enriched | Judgement] = []
     for number in range(1, rounds + 1):
-        database, files = made[-1] if made else (snapshot.database, snapshot.files)
-        richer = complexify(database, files, snapshot.seed.theme, corpus(), number)
-        if richer is None:
+        made.append(next_round(snapshot, number))
+        if isinstance(made[-1], Judgement):
             break
-        made.append(Enriched(*richer))
+        snapshot = replace(snapshot, database=made[-1].database, files=made[-1].files)
     return made
 
 
-def enrich_more(snapshot: Snapshot, *, number: int, seed: int) -> Enlarged | None:
-    """One more complexification round after all others, with the tools over it; None when it adds nothing new."""
-    from agent_world.discovery.complexify import complexify
-
-    richer = complexify(snapshot.database, snapshot.files, snapshot.seed.theme, corpus(), number)
-    if richer is None:
-        return None
-    enriched = Enriched(*richer)
+def enrich_more(snapshot: Snapshot, *, number: int, seed: int) -> Enlarged | Judgement:
+    """One more complexification round after all others, with the tools over it; or why it does not count."""
+    enriched = next_round(snapshot, number)
+    if isinstance(enriched, Judgement):
+        return enriched
     return Enlarged(
         enriched=enriched,
         toolbox=make_tools(replace(snapshot, database=enriched.database, files=enriched.files), seed=seed),
     )
+
+
+def next_round(snapshot: Snapshot, number: int) -> Enriched | Judgement:
+    """The database after complexification round `number`, or why the round does not count."""
+    from agent_world.discovery.complexify import complexify
+    from agent_world.discovery.gates import check_round
+    from agent_world.discovery.richness import known_sources
+
+    try:
+        richer = complexify(snapshot.database, snapshot.files, snapshot.seed.theme, corpus(), number)
+    except sqlite3.IntegrityError as error:
+        return Judgement(reasons=("failed_insert",), evidence={"why": str(error)})
+    if richer is None:
+        return Judgement(reasons=("nothing_new",))
+    database, files = richer
+    judgement = check_round(snapshot.database, database, files)
+    if not judgement.accepted:
+        return judgement
+    fresh = known_sources(database) - known_sources(snapshot.database)
+    return Enriched(database, files, judgement, corpus().retrieved_at(fresh))
 
 
 def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:

@@ -1,7 +1,7 @@
 """Complexification `phi`: one round makes the next, richer version of a database (method.md 2).
 
 A round looks for what the data itself points to: tables of other sources that its values refer to, and documents that
-search finds for the theme. It counts only if a table, a link or a document comes from a source new to this database.
+search finds for the theme. Whether it counts is for its gate to say (`gates.check_round`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from agent_world.discovery.documents import FORMATS, Format, render
 from agent_world.discovery.mining import find_data
 from agent_world.discovery.model import RawTable, Theme
 from agent_world.discovery.references import FoundReference, find_references
-from agent_world.discovery.richness import distinct_rows, richness
-from agent_world.discovery.snapshot import Built, assemble, load
+from agent_world.discovery.richness import brings_rows, distinct_rows, known_sources, richness
+from agent_world.discovery.snapshot import Built, assemble, load, share_found
 from agent_world.discovery.structure import build
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
@@ -57,7 +57,7 @@ class _Addition:
 def complexify(
     database: Database, files: Mapping[str, bytes], theme: Theme, corpus: Corpus, round: int
 ) -> tuple[Database, dict[str, bytes]] | None:
-    """The database of this round, or None when nothing new was found: then the round does not count."""
+    """The database of this round, or None when nothing was found."""
     built = load(database, files)
     known = known_sources(database)
     own = [_raw(item) for item in built if item.table.added_in == 0]
@@ -99,12 +99,6 @@ def complexify(
     )
 
 
-def known_sources(database: Database) -> set[tuple[str, str]]:
-    """(package, file) of everything a database was made from."""
-    sources = [table.source for table in database.tables] + [document.source for document in database.documents]
-    return {(source.package, source.file) for source in sources if source}
-
-
 def _source_of(table: RawTable | Table) -> tuple[str, str]:
     return (table.source.package, table.source.file) if table.source else ("", "")
 
@@ -136,7 +130,9 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
         if len(table.rows) > _MAX_ADDED_ROWS:
             continue
         parent = build([table], {table.name: found.link.parent_column}, [], added_in=round)[0]
-        if parent.table.name in names or len(parent.table.columns) < 2 or not _brings_rows(parent, built):
+        if parent.table.name in names or len(parent.table.columns) < 2 or distinct_rows(parent) < 2:
+            continue
+        if not brings_rows(parent, built):
             continue
         return [*(_linked(item, found, parent) for item in built), parent]
     return None
@@ -152,25 +148,18 @@ def _named(found: FoundReference) -> RawTable:
     return replace(found.table, name=words[-1])
 
 
-def _brings_rows(parent: Built, built: Sequence[Built]) -> bool:
-    """Whether its rows say something that no table here says already, keys aside."""
-    own = {frozenset(map(str, row)) for row in parent.rows()}
-    for item in built:
-        own -= {frozenset(map(str, row)) for row in item.rows()}
-    return len(own) > 0 and distinct_rows(parent) > 1
-
-
 def _linked(item: Built, found: FoundReference, parent: Built) -> Built:
     if item.table.name != found.link.child:
         return item
     key = next(
         column.name for column in parent.table.columns if column.original.split(" (")[0] == found.link.parent_column
     )
-    values = [value for value in item.columns[found.link.column] if value is not None]
-    theirs = set(parent.columns[key])
-    integrity = round(sum(value in theirs for value in values) / len(values), 4)  # a reference has values
     foreign = ForeignKey(
-        column=found.link.column, parent=parent.table.name, parent_column=key, integrity=integrity, origin="discovered"
+        column=found.link.column,
+        parent=parent.table.name,
+        parent_column=key,
+        integrity=share_found(item.columns[found.link.column], parent.columns[key]),
+        origin="discovered",
     )
     columns = tuple(
         replace(column, role="reference")
@@ -273,7 +262,7 @@ def _page(theme: Theme, corpus: Corpus, known: set[tuple[str, str]], round: int)
             path=f"{slug(hit.document.title) or 'page'}.html",
             format="html",
             source=source,
-            title=f"About {hit.document.title}",
+            title=f"About {' '.join(name_words(hit.document.title))}",  # a text may say it: no identifier is spelled
             added_in=round,
         )
         return _Addition(document=document, data=data)

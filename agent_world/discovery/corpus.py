@@ -1,7 +1,7 @@
 """The local web that mining searches: documents made of installed data packages, behind SQLite FTS5.
 
 A document is a group of linked tables of one package, or a page of its documentation. Everything is cached in one
-SQLite file keyed by the package versions, so that a second run opens it at once.
+SQLite file keyed by the state of the packages, so that a second run opens it at once.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agent_world.discovery.build_once import build_once
 from agent_world.discovery.corpus_writer import FIELDS, write_corpus
 from agent_world.discovery.keys import Keys
 from agent_world.discovery.model import CorpusDocument, Hit, Quarantined, RawTable
-from agent_world.discovery.packages import data_packages, installed_version
+from agent_world.discovery.packages import data_packages, installed_state
 from agent_world.discovery.text import stems
 from agent_world.discovery.word_space import WordSpace, space_of
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
-from agent_world.identity import canonical_json, sha256
+from agent_world.identity import Digest, canonical_json, sha256
 
 if TYPE_CHECKING:
     from agent_world.discovery.relevance import Relevance
 
-CORPUS_FORMAT = 16
+CORPUS_FORMAT = 17
 """Raised whenever reading or key discovery changes what a corpus holds."""
 
 _WEIGHTS = (4, 3, 1, 3, 1)
@@ -58,6 +58,17 @@ class Corpus:
     def packages(self) -> dict[str, str]:
         """Versions of the packages it was built from."""
         return dict(self._connection.execute("SELECT name, version FROM packages ORDER BY name").fetchall())
+
+    @cached_property
+    def digest(self) -> Digest:
+        """What the packages hold that it was built from, whenever and wherever they were read."""
+        rows = self._connection.execute("SELECT name, sha256 FROM packages ORDER BY name").fetchall()
+        return sha256(canonical_json([list(row) for row in rows]))
+
+    def retrieved_at(self, sources: Iterable[tuple[str, str]]) -> str:
+        """When the first of these (package, file) pairs was read, in UTC: the files of a package are read together."""
+        times = dict(self._connection.execute("SELECT name, read_at FROM packages").fetchall())
+        return min(times[package] for package, _ in sources)
 
     @cached_property
     def documents(self) -> tuple[CorpusDocument, ...]:
@@ -181,7 +192,7 @@ class Corpus:
 def build_corpus(
     cache_dir: Path | str, packages: Sequence[str] | None = None, themes: Sequence[str] | None = None
 ) -> Corpus:
-    """Open the corpus of the installed data packages, building it first when a version changed.
+    """Open the corpus of the installed data packages, building it first when a version or a file changed.
 
     Several processes may call this at once: one builds, the others wait for it.
 
@@ -192,11 +203,11 @@ def build_corpus(
         BadInputError: none of the packages is installed.
     """
     names = sorted(packages if packages is not None else data_packages())
-    versions = {name: installed_version(name) for name in names}
-    if not any(versions.values()):
+    states = {name: installed_state(name) for name in names}
+    if not any(states.values()):
         raise BadInputError("data packages", "none is installed", "run `make install`")
     background = sha256("\n".join(themes)) if themes is not None else _pool_key()
-    path = Path(cache_dir) / f"corpus-{sha256(canonical_json([CORPUS_FORMAT, versions, background]))[:16]}.sqlite"
+    path = Path(cache_dir) / f"corpus-{sha256(canonical_json([CORPUS_FORMAT, states, background]))[:16]}.sqlite"
 
     def write(unfinished: Path) -> None:
         texts, publishers = (themes, None) if themes is not None else _pool()

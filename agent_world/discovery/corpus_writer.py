@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -33,7 +34,8 @@ _MIN_REFERENCE = 12
 _SEPARATE_ABOVE = 60  # tables; a package with more is a collection, and only tables of one file are linked
 
 _SCHEMA = """
-CREATE TABLE packages(name TEXT PRIMARY KEY, version TEXT, licence TEXT, summary TEXT, readme TEXT);
+CREATE TABLE packages(name TEXT PRIMARY KEY, version TEXT, sha256 TEXT, read_at TEXT,
+                      licence TEXT, summary TEXT, readme TEXT);
 CREATE TABLE tables(id INTEGER PRIMARY KEY, document INTEGER, name TEXT, meta TEXT, rows BLOB, complete BLOB);
 CREATE TABLE documents(id INTEGER PRIMARY KEY, kind TEXT, package TEXT, title TEXT, keys TEXT, meta TEXT, body BLOB,
                        names TEXT, columns TEXT, cells TEXT, summary TEXT, readme TEXT);
@@ -71,10 +73,10 @@ class _DocumentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PackageEntry:
-    """A package as stored."""
+    """A package as stored; `about` is version, digest, time of reading, licence, summary and readme."""
 
     name: str
-    about: tuple[str, str, str, str]
+    about: tuple[str, str, str, str, str, str]
     documents: tuple[_DocumentEntry, ...]
     faults: tuple[Quarantined, ...]
 
@@ -92,7 +94,8 @@ def write_corpus(path: Path, names: Sequence[str], background: Background, space
                 if done.result:
                     _insert(connection, done.result)
                 else:
-                    fault = (done.item, "package_unreadable", done.failure.error, b"")
+                    cure = "; install it anew, or leave it out of the `data` extra" if done.failure.trace else ""
+                    fault = (done.item, "package_unreadable", f"{done.failure.error}{cure}", b"")
                     connection.execute("INSERT INTO faults VALUES (?, ?, ?, ?)", fault)
         connection.execute("INSERT INTO search(search) VALUES ('rebuild')")
         connection.commit()
@@ -101,6 +104,7 @@ def write_corpus(path: Path, names: Sequence[str], background: Background, space
 
 
 def _prepare(name: str) -> _PackageEntry:
+    read_at = datetime.now(UTC).isoformat(timespec="seconds")
     content = read_package(name)
     pages = [(path, data, plain_text(data.decode("utf-8", "replace"))) for path, data in content.pages]
     about = {_page_title(path).lower(): text for path, _, text in pages}
@@ -126,7 +130,7 @@ def _prepare(name: str) -> _PackageEntry:
         )
     return _PackageEntry(
         name=content.name,
-        about=(content.version, content.licence, content.summary, content.readme),
+        about=(content.version, content.sha256, read_at, content.licence, content.summary, content.readme),
         documents=tuple(documents),
         faults=content.faults,
     )
@@ -164,7 +168,7 @@ def _table_entry(table: RawTable, small: RawTable, keys: Keys) -> _TableEntry:
 
 
 def _insert(connection: sqlite3.Connection, package: _PackageEntry) -> None:
-    connection.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?)", (package.name, *package.about))
+    connection.execute("INSERT INTO packages VALUES (?, ?, ?, ?, ?, ?, ?)", (package.name, *package.about))
     connection.executemany(
         "INSERT INTO faults VALUES (?, ?, ?, ?)",
         [(fault.item, fault.reason, fault.detail, fault.raw) for fault in package.faults],

@@ -5,18 +5,20 @@ Which data a theme gets is decided here, by evidence, for every theme in the sam
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agent_world.codec import encode
 from agent_world.discovery.corpus import Corpus
+from agent_world.discovery.gates import MIN_TABLES, check_database
 from agent_world.discovery.keys import Keys, Link
-from agent_world.discovery.model import Mined, RawTable, Rejected, Theme, environment_key
+from agent_world.discovery.model import Judgement, Mined, RawTable, Rejected, Theme, environment_key
 from agent_world.discovery.normalise import split_wide
 from agent_world.discovery.references import find_references
 from agent_world.discovery.relevance import Evidence
-from agent_world.discovery.richness import richness
+from agent_world.discovery.richness import known_sources, richness
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.selection import most_linked
 from agent_world.discovery.snapshot import assemble
@@ -33,7 +35,6 @@ FEW_ANCHORS_SCORE = 0.35
 MIN_ANSWER = 0.12
 MIN_STRONG = 4
 HIGH_COVERAGE = 0.25
-MIN_TABLES = 2
 MAX_BYTES = 2_000_000
 _SEARCHED = 40
 _TRIED = 4
@@ -41,23 +42,44 @@ _WIDE_BELOW = 3
 
 
 def mine(theme: Theme, corpus: Corpus, *, theme_version: VersionId | None = None) -> Mined | Rejected:
-    """The database that search finds for a theme, or why there is none."""
+    """The database that search finds for a theme, the first that its gate accepts, or why there is none."""
     candidates = find_data(theme, corpus)
     facts = [candidate.facts() for candidate in candidates[:_TRIED]]
     if not candidates:
-        return Rejected(reason="no_data", evidence={"candidates": []})
+        return Rejected(match=Judgement(reasons=("no_data",), evidence={"candidates": []}))
+    seen = {"candidates": facts, "rule": rule()}
     convincing = [candidate for candidate in candidates[:_TRIED] if is_convincing(candidate)]
     if not convincing:
-        return Rejected(reason="weak_evidence", evidence={"candidates": facts, "rule": rule()})
+        return Rejected(match=Judgement(reasons=("weak_evidence",), evidence=seen))
     version = theme_version or version_id(environment_key(theme), content_hash("theme", encode(theme)))
+    refused: list[Judgement] = []
     for candidate in convincing:
-        tables, keys = choose_tables(theme, candidate, corpus)
-        if len(tables) < MIN_TABLES:
-            continue
+        match = Judgement(evidence={"decided_on": candidate.facts(), **seen})
+        found = _build(theme, version, candidate, corpus, match)
+        if isinstance(found, Mined):
+            return found
+        refused.append(found)
+    tried = [{"reasons": list(judgement.reasons), **judgement.evidence} for judgement in refused]
+    return Rejected(
+        match=Judgement(evidence={"decided_on": convincing[0].facts(), **seen}),
+        judgement=Judgement(reasons=refused[0].reasons, evidence={"tried": tried}),
+    )
+
+
+def _build(
+    theme: Theme, version: VersionId, candidate: Evidence, corpus: Corpus, match: Judgement
+) -> Mined | Judgement:
+    """The database that the data of one candidate gives, or why its gate refuses it."""
+    tables, keys = choose_tables(theme, candidate, corpus)
+    try:
         database, files = _database(theme, version, tables, keys)
-        evidence = {"decided_on": candidate.facts(), "candidates": facts, "rule": rule()}
-        return Mined(database=database, files=files, evidence=evidence)
-    return Rejected(reason="too_few_tables", evidence={"candidates": facts, "rule": rule()})
+    except sqlite3.IntegrityError as error:
+        return Judgement(reasons=("failed_insert",), evidence={"why": str(error)})
+    judgement = check_database(database, files)
+    if not judgement.accepted:
+        return judgement
+    retrieved_at = corpus.retrieved_at(known_sources(database))
+    return Mined(database=database, files=files, match=match, judgement=judgement, retrieved_at=retrieved_at)
 
 
 def find_data(theme: Theme, corpus: Corpus) -> list[Evidence]:

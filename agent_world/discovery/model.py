@@ -89,18 +89,49 @@ class Hit:
     score: float
 
 
+Reason = Literal[
+    "no_data", "weak_evidence",
+    "too_few_tables", "unrelated_tables", "does_not_load", "failed_insert", "integrity_not_measured", "other_digest",
+    "no_provenance",
+    "nothing_new", "known_source", "same_rows",
+]  # fmt: skip
+"""Why search, the gate of databases or that of complexification rounds says no (`mining.py`, `gates.py`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a gate says of a candidate: why it is refused, if it is, and what the gate saw."""
+
+    reasons: tuple[Reason, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the gate has nothing against it."""
+        return not self.reasons
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mined:
-    """What mining made of a theme: a database, its files, and the evidence for the choice of its data."""
+    """What mining made of a theme: a database with its files.
+
+    `match` says why it got this data, `judgement` is the word of the gate of databases; `retrieved_at` is when the
+    first of its sources was read.
+    """
 
     database: Database
     files: Mapping[str, bytes]
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    match: Judgement
+    judgement: Judgement
+    retrieved_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """Why a theme gets no database: `reason` is typed, `evidence` holds the best candidates and their figures."""
+    """Why a theme gets no database: `match` found no convincing data, or the gate refused what was made of it.
 
-    reason: Literal["no_data", "weak_evidence", "too_few_tables", "same_data"]
-    evidence: Mapping[str, Any]
+    `judgement` is set exactly when there was convincing data.
+    """
+
+    match: Judgement
+    judgement: Judgement | None = None

@@ -10,7 +10,7 @@ import importlib.metadata
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agent_world.discovery.model import Quarantined, RawTable
@@ -24,7 +24,7 @@ from agent_world.discovery.records import MIN_KEYED_RECORDS, Records
 from agent_world.discovery.siblings import records_by_file, union_of_siblings
 from agent_world.environments.model import Source
 from agent_world.errors import BadInputError
-from agent_world.identity import sha256
+from agent_world.identity import Digest, canonical_json, sha256
 
 THEME_DOCUMENTS = frozenset({"google-api-python-client", "botocore"})
 """Packages whose files are themes (tool documentation), not data."""
@@ -36,10 +36,11 @@ _LISTING_FUNCTIONS = ("list_all", "all", "get_all")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageContent:
-    """One data package: what it says about itself and the tables it carries."""
+    """One data package: what it says about itself and the tables it carries; `sha256` is of all that was read."""
 
     name: str
     version: str
+    sha256: Digest
     licence: str
     summary: str
     readme: str
@@ -56,12 +57,16 @@ def data_packages(distribution: str = "agent-world", extra: str = "data") -> tup
     return tuple(sorted(names - THEME_DOCUMENTS))
 
 
-def installed_version(name: str) -> str | None:
-    """The installed version of a package, None when it is missing."""
+def installed_state(name: str) -> Digest | None:
+    """What changes when an installed package does: its version, and size and time of its files; None without it."""
     try:
-        return importlib.metadata.version(name)
+        distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+    places = [(str(file), Path(str(file.locate()))) for file in distribution.files or [] if file.suffix != ".pyc"]
+    states = [(path, place.stat()) for path, place in places if place.exists()]
+    seen = [[path, state.st_size, state.st_mtime_ns] for path, state in states]
+    return sha256(canonical_json([distribution.version, seen]))
 
 
 def read_package(name: str) -> PackageContent:
@@ -79,10 +84,12 @@ def read_package(name: str) -> PackageContent:
     readme = distribution.metadata.get_payload() or distribution.metadata.get("Description") or ""
     licence = _licence(distribution, readme)
     readings: list[Reading] = []
+    digests: dict[str, Digest] = {"METADATA": sha256(readme)}
     folders: dict[str, dict[str, bytes]] = {}
     pages: list[tuple[str, bytes]] = []
     for path, data in _files(distribution):
-        source = Source(package=name, version=distribution.version, file=path, sha256=sha256(data), licence=licence)
+        digests[path] = sha256(data)
+        source = Source(package=name, version=distribution.version, file=path, sha256=digests[path], licence=licence)
         reading = read_file(path, data, source)
         readings.append(reading)
         if not reading.tables and path.endswith(".json"):
@@ -95,7 +102,7 @@ def read_package(name: str) -> PackageContent:
                 version=distribution.version,
                 file=folder,
                 licence=licence,
-                sha256=sha256("".join(sha256(documents[path]) for path in sorted(documents))),
+                sha256=sha256("".join(digests[path] for path in sorted(documents))),
             )
             table_name = PurePosixPath(folder).name
             records = records_by_file(documents, name if table_name in {"data", "_data"} else table_name)
@@ -103,9 +110,11 @@ def read_package(name: str) -> PackageContent:
     tables = [table for reading in readings for table in reading.tables]
     if not tables:
         tables = list(_module_tables(distribution, licence))
+        digests |= {table.source.file: table.source.sha256 for table in tables}
     return PackageContent(
         name=name,
         version=distribution.version,
+        sha256=sha256(canonical_json([distribution.version, licence, digests])),
         licence=licence,
         summary=" ".join(
             [distribution.metadata.get("Summary") or "", distribution.metadata.get("Keywords") or ""]

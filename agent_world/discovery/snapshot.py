@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_world.discovery.columns import Value
@@ -72,6 +72,13 @@ def load(database: Database, files: Mapping[str, bytes]) -> list[Built]:
         return built
     finally:
         connection.close()
+
+
+def share_found(values: Sequence[Value], among: Iterable[Value]) -> float:
+    """The share of `values`, gaps aside, that stand `among` others, to four digits; 1 where there are none."""
+    known = [value for value in values if value is not None]
+    theirs = set(among)
+    return round(sum(value in theirs for value in known) / len(known), 4) if known else 1.0
 
 
 def sqlite_bytes(built: Sequence[Built]) -> bytes:

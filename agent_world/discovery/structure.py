@@ -14,7 +14,7 @@ from agent_world.discovery.keys import Keys, Link, discover
 from agent_world.discovery.model import RawTable
 from agent_world.discovery.roles import choose_label, role_of
 from agent_world.discovery.sampling import sample
-from agent_world.discovery.snapshot import Built, assemble
+from agent_world.discovery.snapshot import Built, assemble, share_found
 from agent_world.discovery.words import expanded, name_words, noun_of, phrase, snake
 from agent_world.environments.model import (
     Column,
@@ -240,14 +240,11 @@ def _with_role(column: Column, role: ColumnRole) -> Column:
 
 
 def _foreign_key(draft: _Draft, parent: _Draft, link: Link) -> ForeignKey:
-    present = [value for value in draft.typed[link.column].values if value is not None]
-    theirs = set(parent.typed[link.parent_column].values)
-    resolved = sum(value in theirs for value in present)
     return ForeignKey(
         column=draft.names[link.column],
         parent=parent.name,
         parent_column=parent.names[link.parent_column],
-        integrity=round(resolved / len(present), 4) if present else 1.0,
+        integrity=share_found(draft.typed[link.column].values, parent.typed[link.parent_column].values),
         origin=link.origin,
     )
 

@@ -136,7 +136,8 @@ class QueryError(LakeError):
         self.why = why
 
     def __str__(self) -> str:
-        return f"the query was refused: {self.why.splitlines()[0] if self.why else 'no reason given'}"
+        why = self.why.splitlines()[0] if self.why else "no reason given"
+        return f"the query was refused: {why}; SHOW TABLES lists the tables, DESCRIBE a table its columns"
 
 
 def near(ref: str, names: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from agent_world.lake.rows import cell, extract, having
 from lake_schemas import TABLES, TableSpec
 
-FOLD = 1
+FOLD = 2
 """Version of the meaning of events; projections folded under another one are folded anew."""
 
 ReadBlob = Callable[[str], bytes]
@@ -52,7 +52,7 @@ def open_fold(name: str, base: pa.Table | None, read_blob: ReadBlob) -> Fold:
     if spec.shape == "artifact":
         return _Artifacts(spec, base, read_blob)
     if spec.shape == "fact":
-        return _Rows(spec, base, lambda events: _facts(spec, events, read_blob))
+        return _Facts(spec, base, read_blob)
     if name == "versions":
         return _Versions(spec, base)
     if name == "edges":
@@ -96,19 +96,44 @@ class _Grown:
 
 
 class _Rows(_Grown):
-    """Rows made from events one by one; of a derived table, whose events may repeat a key, the first of each key."""
+    """Rows made from events one by one; events may repeat a key, and the first of each is kept."""
 
     def __init__(self, spec: TableSpec, base: pa.Table | None, rows: Callable[[pa.Table], Mapping[str, Any]]) -> None:
         super().__init__(spec, base)
         self._rows = rows
-        self._keys = None if spec.shape == "fact" else set(_tuples(self._appended.table(), spec.key))
+        self._keys = set(_tuples(self._appended.table(), spec.key))
 
     def apply(self, events: pa.Table) -> None:
-        more = pa.table(self._rows(events), schema=_plain(self.spec))
-        if self._keys is not None:
-            more = _unseen(more, self.spec.key, self._keys)
+        more = _unseen(pa.table(self._rows(events), schema=_plain(self.spec)), self.spec.key, self._keys)
         if more.num_rows:
             self._appended.add({name: more.column(name) for name in more.column_names})
+
+
+class _Facts(_Grown):
+    """Recorded rows, of each key the newest: work that is done again, by other code say, replaces what it said."""
+
+    def __init__(self, spec: TableSpec, base: pa.Table | None, read_blob: ReadBlob) -> None:
+        super().__init__(spec, base)
+        self._read_blob = read_blob
+        self._keys = set(_tuples(self._appended.table(), spec.key))
+
+    def apply(self, events: pa.Table) -> None:
+        more = pa.table(_facts(self.spec, events, self._read_blob), schema=_plain(self.spec))
+        if not more.num_rows:
+            return
+        newest = {key: place for place, key in enumerate(_tuples(more, self.spec.key))}
+        if len(newest) < more.num_rows:
+            more = more.take(pa.array(sorted(newest.values()), pa.int64()))
+        self._drop(self._keys & newest.keys())
+        self._keys |= newest.keys()
+        self._appended.add({name: more.column(name) for name in more.column_names})
+
+    def _drop(self, keys: set[tuple[Any, ...]]) -> None:
+        if keys:
+            table = self._appended.table()
+            stay = [key not in keys for key in _tuples(table, self.spec.key)]
+            self.kept = min(self.kept, stay.index(False))
+            self._appended = _Appended(table.schema, table.filter(pa.array(stay)))
 
 
 class _Artifacts:

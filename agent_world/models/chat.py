@@ -103,12 +103,21 @@ def step_of(message: Mapping[str, Any], submit: str) -> Step:
         return Step(kind="reply", text=text) if text.strip() else Step(kind="malformed", text=text)
     function = calls[0].get("function") or {}
     name, raw = function.get("name"), function.get("arguments") or "{}"
-    arguments = _object(raw)
+    arguments = json_object(raw)
     if not name or arguments is None:
         return Step(kind="malformed", text=f"{name}({raw})"[:2000])
     if name == submit:
         return Step(kind="answer", answer=arguments, text=text or None)
     return Step(kind="tool", tool=name, arguments=arguments, text=text or None)
+
+
+def json_object(raw: object) -> dict[str, Any] | None:
+    """The JSON object that a model gave, as itself or as text; None when it is none."""
+    try:
+        value = json.loads(raw) if isinstance(raw, str) else raw
+    except (ValueError, RecursionError):
+        return None
+    return dict(value) if isinstance(value, Mapping) else None
 
 
 def _exchange(call: str, step: Step, observation: Observation) -> list[dict[str, Any]]:
@@ -129,13 +138,3 @@ def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dic
         "type": "function",
         "function": {"name": name, "description": description, "parameters": dict(parameters)},
     }
-
-
-def _object(raw: str | Mapping[str, Any]) -> dict[str, Any] | None:
-    if isinstance(raw, Mapping):
-        return dict(raw)
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

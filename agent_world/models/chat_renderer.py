@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json, PublicTool
+from agent_world.models.chat import json_object
 from agent_world.models.renderer import Script, by_name, ordered
 from agent_world.rollouts.model import Observation, Step, Turn
 
@@ -40,6 +41,7 @@ class ChatTemplateRenderer:
         self.stops = frozenset((tokenizer.eos_token_id,))
         self.closing = tokenizer.eos_token_id
         self.pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.longest_step = 2048
 
     def begin(self, turn: Turn) -> Script:
         """A script whose prompt holds answer schema, tool schemas, instruction, and the header of the first step."""
@@ -89,15 +91,14 @@ class _ChatScript:
         """A tool call, the answer (one JSON object), or a reply; `malformed` for a broken call or nothing at all."""
         kept = [i for i in ids if i not in self._renderer.stops]
         text = _THOUGHT.sub("", self._tokenizer.decode(kept, skip_special_tokens=False)).strip()
-        answer = _json_object(fenced.group(1) if (fenced := _FENCE.match(text)) else text)
+        answer = json_object(fenced.group(1) if (fenced := _FENCE.match(text)) else text)
         if answer is not None:
             return Step(kind="answer", answer=answer)
         if "<tool_call>" not in text:
             return Step(kind="reply" if text else "malformed", text=text)
-        call = _json_object(found.group(1)) if (found := _TOOL_CALL.search(text)) else None
-        arguments = call.get("arguments", {}) if call else None
-        arguments = _json_object(arguments) if isinstance(arguments, str) else arguments
-        if call and isinstance(call.get("name"), str) and isinstance(arguments, dict):
+        call = json_object(found.group(1)) if (found := _TOOL_CALL.search(text)) else None
+        arguments = json_object(call.get("arguments", {})) if call else None
+        if call and isinstance(call.get("name"), str) and arguments is not None:
             return Step(kind="tool", tool=call["name"], arguments=arguments)
         return Step(kind="malformed", text=text)
 
@@ -139,11 +140,3 @@ def _common_prefix(one: str, other: str) -> int:
     Templates that open a generation with an empty thought write none, or another one, before a finished message.
     """
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _json_object(text: str) -> dict[str, Json] | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -195,10 +195,11 @@ class Decoder:
         if uniform is None:
             chosen = logprobs.argmax(-1, keepdim=True)
         else:
-            cumulative = logprobs.exp().double().cumsum(-1)  # in single precision a draw just below 1 becomes 1
-            wanted = torch.as_tensor(uniform, dtype=cumulative.dtype, device=cumulative.device)[:, None]
+            # In single precision a draw just below 1 becomes 1; on a GPU a sum like this has no fixed order.
+            cumulative = logprobs.exp().double().cpu().cumsum(-1)
+            wanted = torch.as_tensor(uniform, dtype=cumulative.dtype)[:, None]
             chosen = torch.searchsorted(cumulative, wanted * cumulative[:, -1:], right=True)
-            chosen = chosen.clamp(max=logits.shape[-1] - 1)
+            chosen = chosen.clamp(max=logits.shape[-1] - 1).to(logprobs.device)
         return chosen[:, 0].tolist(), logprobs.gather(-1, chosen)[:, 0].tolist()
 
     def _exchange(self, ones: Sequence[int], others: Sequence[int]) -> None:

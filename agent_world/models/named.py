@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,11 +63,16 @@ def open_policy(
 def laid_down(world: World, checkpoint: VersionId) -> Iterator[Path]:
     """The files of a checkpoint in a folder, which is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="checkpoint-") as folder:
-        for path, content in world.files(checkpoint).items():
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+        lay_down(world.files(checkpoint), Path(folder))
         yield Path(folder)
+
+
+def lay_down(files: Mapping[str, bytes], directory: Path) -> None:
+    """Write the files of a checkpoint, given by path, below `directory`."""
+    for path, content in files.items():
+        target = directory / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
 
 def _scripted(name: str, tasks: Sequence[Task], environments: Sequence[Environment]) -> Policy:

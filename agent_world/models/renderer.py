@@ -24,11 +24,13 @@ class Renderer(Protocol):
     """Begins scripts.
 
     `stops` are the ids with which the policy ends a step; `closing` stands in for one that was cut off; `pad` fills.
+    `longest_step` is how many ids a step may have unless its policy is told otherwise.
     """
 
     stops: frozenset[int]
     closing: int
     pad: int
+    longest_step: int
 
     def begin(self, turn: Turn) -> Script:
         """The script of the episode that begins with `turn` (whose history is not looked at)."""

@@ -40,6 +40,7 @@ class TinyRenderer:
         self.stops = frozenset((self.id["<o>"], self.id["<e>"]))
         self.closing = self.id["<o>"]
         self.pad = self.id["<pad>"]
+        self.longest_step = 128
         self._vocabulary = Vocabulary(self.tokenizer)
         self._calls: dict[str, Automaton] = {}
         self._answers = lru_cache(256)(lambda key: answer_automaton(self._vocabulary, json.loads(key)))
@@ -115,7 +116,7 @@ class _TinyScript:
             if kind == (self._id["<a>"], self._id["<e>"]):
                 record = not text.startswith(NEXT)
                 return Step(kind="answer", answer=load_record(text, meant) if record else load(text[1:], meant))
-        except NotationError:
+        except (NotationError, RecursionError):
             pass
         return Step(kind="malformed", text=self._decode(ids))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_world.arena.evaluation import Interval, paired_difference, pass_rate
@@ -39,6 +39,18 @@ def rounds_table(world: World) -> Rows:
             }
         )
     return rows
+
+
+def rates_by_point(world: World) -> dict[str, list[tuple[str, float, float, float]]]:
+    """Mode to (point, rate, low, high) of each evaluated point."""
+    evaluations = world.read("evaluations")
+    series: dict[str, list[tuple[str, float, float, float]]] = {}
+    for mode in ("greedy", "sampled"):
+        for point in points(world):
+            rate = pass_rate([row for row in evaluations if row["point"] == point and row["mode"] == mode])
+            if rate:
+                series.setdefault(mode, []).append((point, rate.estimate, rate.low, rate.high))
+    return series
 
 
 def differences_table(world: World) -> Rows:
@@ -84,7 +96,12 @@ def environments_table(world: World) -> Rows:
     """One row an environment: where it comes from, what it holds, how many tasks it gave."""
     themes = {row["version_id"]: row for row in world.read("themes")}
     databases = {row["version_id"]: row for row in world.read("databases")}
-    tasks = Counter(row["partition"] for row in world.read("tasks", where={"accepted": True}))
+    tasks = world.read("tasks", where={"state": "created"}, columns=["partition", "accepted", "purpose", "tier"])
+    accepted = Counter(row["partition"] for row in tasks if row["accepted"])
+    trained = Counter(
+        row["partition"] for row in tasks if row["tier"] == "train" and row["purpose"] in ("general", "targeted")
+    )
+    shown = Counter(row["partition"] for row in tasks if row["tier"] == "practice")
     rows = []
     for row in world.read("environments", where={"state": "created"}):
         theme, database = themes[row["theme"]], databases[row["database_version"]]
@@ -100,7 +117,9 @@ def environments_table(world: World) -> Rows:
                 "documents": len(database["documents"]),
                 "tools": row["tools"],
                 "writing": row["writing_tools"],
-                "tasks": tasks[row["environment_id"]],
+                "tasks": accepted[row["environment_id"]],
+                "training tasks": trained[row["environment_id"]],
+                "demonstrations": shown[row["environment_id"]],
             }
         )
     return rows
@@ -193,6 +212,35 @@ def weak_table(world: World) -> Rows:
     return rows
 
 
+def errors_table(world: World) -> Rows:
+    """How often the episodes of each category failed in each way, of each round, with 95 % intervals."""
+    found = [(row["round"], error) for row in world.read("diagnoses") for error in _by_category(row)]
+    labels: Counter[str] = Counter()
+    for _, error in found:
+        labels.update({rate["label"]: rate["count"] for rate in error["rates"]})
+    rows = []
+    for round, error in found:
+        said = {r["label"]: f"{r['rate']:.2f} [{r['low']:.2f}, {r['high']:.2f}]" for r in error["rates"]}
+        cells = {label: said.get(label) for label, _ in labels.most_common()}
+        rows.append({"round": round, "category": error["name"], "episodes": error["samples"], **cells})
+    return rows
+
+
+def errors_by_category(world: World) -> dict[str, dict[str, float]]:
+    """Round and category to the share of its episodes that failed in each way, harness errors left out."""
+    return {
+        f"r{row['round']:02d} {error['name']}": {
+            rate["label"]: rate["rate"] for rate in error["rates"] if rate["label"] != "infra"
+        }
+        for row in world.read("diagnoses")
+        for error in _by_category(row)
+    }
+
+
+def _by_category(diagnosis: dict[str, Any]) -> Rows:
+    return [error for error in diagnosis["errors"] if error["by"] == "category"]
+
+
 def diagnosis_scores_table(world: World) -> Rows:
     """One row a policy with a planted fault: what the diagnosis found, and how right that is."""
     return [
@@ -217,11 +265,16 @@ def diagnosis_scores_table(world: World) -> Rows:
     ]
 
 
-def curves(world: World, metrics: Sequence[str]) -> dict[str, dict[str, list[tuple[int, float]]]]:
-    """Training curves: metric to stage to (step, value)."""
+GRPO_CURVES = ("reward_mean", "entropy", "kl_ref")
+
+
+def curves(
+    world: World, metrics: Sequence[str], stages: Collection[str] | None = None
+) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Training curves of these stages, or of all: metric to stage to (step, value)."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {metric: {} for metric in metrics}
     for row in world.read("training_metrics"):
-        if row["metric"] in found:
+        if row["metric"] in found and (stages is None or row["stage"] in stages):
             found[row["metric"]].setdefault(row["stage"], []).append((row["step"], row["value"]))
     return {metric: stages for metric, stages in found.items() if stages}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, SOFT, ACCENT, WARM, PALE = "#1c2430", "#8b95a3", "#2563a8", "#c8662b", "#cfd8e3"
+_MANY = (ACCENT, WARM, "#3f8f6b", "#8a5aa8", "#c9a227", "#b23a48", "#4aa3b5", SOFT)
 
 
 def ladder(rows: Sequence[Mapping[str, Any]]) -> Figure:
@@ -46,14 +48,16 @@ def curves(metrics: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> 
     """Training curves: metric to stage to (step, value); one panel a metric."""
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, len(metrics), figsize=(3.6 * len(metrics), 2.8), squeeze=False)
-    for axes, (metric, stages) in zip(panels[0], metrics.items(), strict=True):
+    count = max(1, len(metrics))
+    figure, panels = plt.subplots(1, count, figsize=(3.6 * count, 2.8), squeeze=False)
+    for axes, (metric, stages) in zip(panels[0], metrics.items(), strict=False):
         _bare(axes)
         for color, (stage, points) in zip((ACCENT, WARM, SOFT, INK), stages.items(), strict=False):
             axes.plot([step for step, _ in points], [value for _, value in points], color=color, label=stage)
         axes.set_title(metric, fontsize=9, loc="left")
         axes.set_xlabel("step", fontsize=8)
-    panels[0][0].legend(frameon=False, fontsize=8)
+    if metrics:
+        panels[0][0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     return figure
 
@@ -65,6 +69,24 @@ def bars(counts: Mapping[str, float], label: str) -> Figure:
     axes.barh(list(ordered), list(ordered.values()), color=ACCENT)
     axes.invert_yaxis()
     axes.set_xlabel(label, fontsize=8)
+    return figure
+
+
+def stacked(shares: Mapping[str, Mapping[str, float]], label: str) -> Figure:
+    """Horizontal bars between 0 and 1, made of parts: bar to part to length; the part that is longest in all first."""
+    figure, axes = _axes(7.6, 0.34 * len(shares) + 1.2)
+    totals: Counter[str] = Counter()
+    for parts in shares.values():
+        totals.update(parts)
+    left = [0.0] * len(shares)
+    for color, (part, _) in zip(_MANY, totals.most_common(), strict=False):
+        lengths = [parts.get(part, 0.0) for parts in shares.values()]
+        axes.barh(list(shares), lengths, left=left, color=color, label=part)
+        left = [before + length for before, length in zip(left, lengths, strict=True)]
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(label, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 

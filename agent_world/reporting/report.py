@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from agent_world.arena.evaluation import pass_rate
+from agent_world.codec import decode
+from agent_world.discovery.taxonomy import Taxonomy
+from agent_world.discovery.taxonomy import figure as themes_figure
+from agent_world.identity import VersionId
 from agent_world.reporting import figures, plots, rounds
 from agent_world.reporting.ladder import failures, ladder
 from agent_world.reporting.page import Page
 
 if TYPE_CHECKING:
     from agent_world.world import World
-
-_CURVES = ("reward_mean", "entropy", "kl_ref")
 
 
 def write_report(world: World) -> str:
@@ -35,23 +35,14 @@ def _policies(page: Page, world: World) -> None:
         "exact where all tasks agree; sampled rates are the mean of several attempts at temperature 1."
     )
     page.table(figures.rounds_table(world))
-    evaluations = world.read("evaluations")
-    if evaluations:
-        series = {}
-        for mode in ("greedy", "sampled"):
-            rates = [
-                (point, pass_rate([r for r in evaluations if r["point"] == point and r["mode"] == mode]))
-                for point in figures.points(world)
-            ]
-            if any(rate for _, rate in rates):
-                series[mode] = [(point, rate.estimate, rate.low, rate.high) for point, rate in rates if rate]
+    series = figures.rates_by_point(world)
+    if series:
         page.figure(plots.pass_rates(series), "Pass rate on the held-out set at each checkpoint")
     page.table(figures.differences_table(world), "Paired differences of the sampled pass rate, task by task")
     page.table(rounds.gains_table(world), "What each part of a round's training added to the sampled pass rate")
     page.table(rounds.trainings_table(world), "What each checkpoint was trained on")
-    curves = {metric: stages for metric, stages in figures.curves(world, _CURVES).items()}
-    grpo = {m: {s: p for s, p in stages.items() if "demonstrations" not in s} for m, stages in curves.items()}
-    if any(grpo.values()):
+    grpo = figures.curves(world, figures.GRPO_CURVES)
+    if grpo:
         page.figure(plots.curves(grpo), "GRPO: mean reward, entropy of the policy, distance from where it started")
 
 
@@ -60,6 +51,10 @@ def _arena(page: Page, world: World) -> None:
     for row in world.read("diagnoses"):
         page.prose(f"Round {row['round']}: {row['summary']}")
     page.table(figures.weak_table(world), "The ranked weak set of each round, and what its targeted tasks practise")
+    page.table(figures.errors_table(world), "Share of episodes that failed in each way, by category")
+    shares = figures.errors_by_category(world)
+    if any(shares.values()):
+        page.figure(plots.stacked(shares, "share of episodes"), "How the episodes of each category failed")
     page.table(rounds.rounds_by_set_table(world), "Sampled pass rates of each round on its weak environments apart")
     page.prose(
         "How right the diagnosis is: policies that play gold but for one planted fault, in a third of their "
@@ -85,8 +80,11 @@ def _environments(page: Page, world: World) -> None:
     page.section("Environments")
     rows = figures.environments_table(world)
     page.table(rows)
-    if rows and all(row["category"] for row in rows):
-        page.figure(plots.bars(Counter(row["category"] for row in rows), "environments"), "First-level categories")
+    trained = sum(bool(row["training tasks"]) for row in rows)
+    page.prose(f"{trained} of {len(rows)} environments are in training.")
+    for row in world.read("taxonomy", where={"state": "created"}, columns=["version_id"]):
+        taxonomy = decode(Taxonomy, world.payload(VersionId(row["version_id"])))
+        page.figure(themes_figure(taxonomy), "All themes by first-level category, each bar split into its clusters")
     page.table(figures.richness_table(world), "Richness of each database version")
     quarantine = world.read("quarantine")
     page.table(

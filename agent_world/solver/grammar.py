@@ -555,7 +555,7 @@ class Grammar:
         return Parsed(Best(of=term, words=words, more=more, compared=compared, adjective=adjective), end)
 
     def _first_by_name(self, at: int) -> int | None:
-        """The end of `comes first in the alphabet` and the like."""
+        """The end of a clause such as `is first by name`."""
         lows = [token.low for token in self.tokens[at : at + 6]]
         place = next((step for step, low in enumerate(lows) if low in _FIRST_BY_NAME), None)
         return at + place + 1 if place is not None and "first" in lows[: place + 2] else None

@@ -223,7 +223,7 @@ def _is_described(term: Term, tokens: Sequence[Token], start: int, kinds: Kinds)
     if isinstance(term, Group):
         return bool(term.conditions) or (tokens[start].low in _MANY and term.plural)
     if isinstance(term, Attribute):
-        return kinds.called(term.words) is not None  # not "in the name of", "at the end of"
+        return kinds.called(term.words) is not None  # not "on behalf of", "by means of"
     if isinstance(term, Back):
         return tokens[start].low in _MANY if term.plural else term.noun is not None  # "each of them", "that song"
     return isinstance(term, Best)

@@ -107,7 +107,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """How many there are."""
+    """The size of a set."""
 
     of: Term
 

@@ -51,7 +51,7 @@ class Facts:
         return kinds_of(self.box)
 
     def called(self, thing: Thing) -> Json:
-        """What a thing is called: as it was named, or else by its label, or else by its key."""
+        """What a thing is called: the name that was given, or else its label, or else its key."""
         return thing.said if thing.said is not None else self.label(thing)
 
     def label(self, thing: Thing) -> Json:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from agent_world.environments.model import DOCUMENTS_FOLDER, Json, Tool
 
 _LONGEST = 40
+_NUMBERS = {"integer": int, "number": float}
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SQL_VALUES = re.compile(r"VALUES\s*\((.*)\);?\s*$")
 _SQL_CELL = re.compile(r"'((?:[^']|'')*)'|([^,]+)")
 
@@ -31,13 +33,16 @@ class Sheets:
             self._entries[path] = reader(text) if reader else []
         return self._entries[path]
 
-    def draw(self, tool: Tool, parameter: str, rng: random.Random) -> str | None:
-        """A value of the entries that `tool` reads for `parameter`."""
+    def draw(self, tool: Tool, parameter: str, rng: random.Random) -> str | int | float | None:
+        """A value of the entries that `tool` reads for `parameter`, of the type that it takes."""
         found = []
         for path in tool.documents:
             for entry in self.entries(path):
                 cells = [entry[parameter]] if parameter in entry else []
                 found += [cell for cell in cells if 0 < len(cell) <= _LONGEST and not set('"\\\n') & set(cell)]
+        number = _NUMBERS.get(tool.input_schema["properties"].get(parameter, {}).get("type"))
+        if number:
+            found = [number(cell) for cell in found if _NUMBER.fullmatch(cell)]
         return rng.choice(found) if found else None
 
 

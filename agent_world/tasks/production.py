@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_world.arena.model import Guideline
 from agent_world.environments.model import Environment
-from agent_world.identity import seed_of
+from agent_world.identity import VersionId, seed_of
+from agent_world.tasks.additions import guideline_for, over_additions, uses
 from agent_world.tasks.exclusions import TaskExclusions
 from agent_world.tasks.gates import SolverFactory, gate_task, practise
 from agent_world.tasks.model import Purpose, Task
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agent_world.sandbox import Sandbox
 
 _SURPLUS = 1.6
+_TRIES_AN_ADDITION = 4
 _CANDIDATES_A_TASK = 6
 _EMPTY_BATCHES = 3
 
@@ -26,6 +28,8 @@ _EMPTY_BATCHES = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """`count` tasks of tier `train` for one environment. `exclude` are tasks that no new one may repeat.
+
+    `diagnosis` is the version that the `guideline` stands in.
 
     For the purposes `practice` and `control`: `count` candidates, of which those stay that a solver can demonstrate.
     """
@@ -36,6 +40,7 @@ class Order:
     purpose: Purpose = "general"
     round: int = 0
     guideline: Guideline | None = None
+    diagnosis: VersionId | None = None
     exclude: tuple[Task, ...] = field(default=(), repr=False)
 
 
@@ -49,24 +54,14 @@ class Judged(NamedTuple):
 def produce(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:
     """Candidates with their verdicts, in the order made; the kept ones hold at most `order.count` of tier `train`.
 
-    Gives up after six candidates for each task ordered, or after three batches in a row that bring nothing new.
+    Begins with tasks over what complexification added and no task uses yet. Gives up after six candidates for each task
+    ordered, or after three batches in a row that bring nothing new.
     """
     judged: list[Judged] = []
     kept, empty, batch = 0, 0, 0
     while kept < order.count and len(judged) < order.count * _CANDIDATES_A_TASK and empty < _EMPTY_BATCHES:
-        want = max(4, int((order.count - kept) * _SURPLUS))
-        candidates = synthesise(
-            order.environment,
-            count=want,
-            seed=seed_of("produce", order.seed, order.purpose, order.round, batch),
-            purpose=order.purpose,
-            round=order.round,
-            guideline=order.guideline,
-            exclude=_exclusions(order, judged),
-            sandbox=sandbox,
-        )
         before = kept
-        for task in candidates:
+        for task in _candidates(order, judged, batch, sandbox):
             if kept >= order.count:
                 break
             verdict = gate_task(task, order.environment, sandbox=sandbox, solver=solver, seed=order.seed)
@@ -75,6 +70,43 @@ def produce(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = No
         empty = 0 if kept > before else empty + 1
         batch += 1
     return judged
+
+
+def _candidates(order: Order, judged: Sequence[Judged], batch: int, sandbox: Sandbox | None) -> Iterator[Task]:
+    """The candidates of one batch, in the light of what was judged before each is asked for."""
+    if batch == 0 and order.purpose in ("general", "targeted"):
+        yield from _over_additions(order, judged, sandbox)
+    left = order.count - sum(item.verdict.tier == "train" for item in judged)
+    yield from synthesise(
+        order.environment,
+        count=max(4, int(left * _SURPLUS)),
+        seed=seed_of("produce", order.seed, order.purpose, order.round, batch),
+        purpose=order.purpose,
+        round=order.round,
+        guideline=order.guideline,
+        exclude=_exclusions(order, judged),
+        sandbox=sandbox,
+    )
+
+
+def _over_additions(order: Order, judged: Sequence[Judged], sandbox: Sandbox | None) -> Iterator[Task]:
+    """A few candidates over each addition of complexification, until a task that is kept uses it."""
+    for name, tools in over_additions(order.environment).items():
+        for number in range(_TRIES_AN_ADDITION):
+            kept = [item.task for item in judged if item.verdict.accepted]
+            found = [] if uses([*order.exclude, *kept], tools) else synthesise(
+                order.environment,
+                count=1,
+                seed=seed_of("additions", order.seed, order.purpose, order.round, name, number),
+                purpose=order.purpose,
+                round=order.round,
+                guideline=guideline_for(order.environment, tools),
+                exclude=_exclusions(order, judged),
+                sandbox=sandbox,
+            )  # fmt: skip
+            if not found:
+                break
+            yield replace(found[0], serves={})  # it serves no guideline of the order
 
 
 def practice(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:

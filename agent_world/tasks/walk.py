@@ -176,7 +176,7 @@ class Walker:
         given[parameter] = Given(value=value, meaning=meaning)
         return True
 
-    def _from_document(self, tool: Tool, parameter: str, given: Mapping[str, Given]) -> str | None:
+    def _from_document(self, tool: Tool, parameter: str, given: Mapping[str, Given]) -> Json:
         """A value out of the document that `tool` reads; a new value for a field is one that other entries have."""
         field = given["field"].value if parameter == "value" and "field" in given else parameter
         return self.catalogue.sheets.draw(tool, str(field), self.rng)

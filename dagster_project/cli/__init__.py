@@ -46,7 +46,7 @@ class _LazyGroup(click.Group):
 @click.option("--debug", is_flag=True, help="Show the whole trace of an error.")
 @click.version_option(package_name="agent-world")
 def cli(debug: bool) -> None:
-    r"""Agent-World: environments from real data, verifiable tasks, and policies trained on them in rounds.
+    """Agent-World: environments from real data, verifiable tasks, and policies trained on them in rounds.
 
     \b
     Start here:
@@ -57,7 +57,7 @@ def cli(debug: bool) -> None:
       agent-world sql "SELECT * FROM tasks LIMIT 5"
 
     Every command works on one lake: --lake, else AGENT_WORLD_LAKE, else ./lake (a directory or an s3:// URI).
-    """
+    """  # noqa: D301 - click takes the character
 
 
 def main() -> None:
@@ -72,12 +72,20 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except AgentWorldError as error:
-        if debug:
-            raise
-        _end(f"Error: {error}", 1)
     except BrokenPipeError:
         os._exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        _end(f"Error: {_sentence(error)}", 1)
+
+
+def _sentence(error: Exception) -> str:
+    """What our own errors say of themselves; of any other the kind and its first line."""
+    if isinstance(error, AgentWorldError):
+        return str(error)
+    said = [type(error).__name__, *str(error).splitlines()[:1]]
+    return f"{': '.join(said)}; run again with --debug for the trace"
 
 
 def _end(message: str, code: int) -> None:

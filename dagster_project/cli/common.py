@@ -1,15 +1,23 @@
-"""What every command shares: where the lake is, how rows are printed."""
+"""What every command shares: where the lake is, how rows are printed, what can be typed next."""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+
+from agent_world.errors import AgentWorldError
+
+if TYPE_CHECKING:
+    from agent_world.world import World
 
 Format = Literal["table", "json", "csv"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,8 +25,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CELL = 90  # characters of a cell in a table for people; json and csv carry all
 
 
+class NoLakeError(AgentWorldError):
+    """A command that reads a lake was given another place; `why` says what is there instead."""
+
+    def __init__(self, uri: str, why: str) -> None:
+        super().__init__(uri, why)
+        self.uri, self.why = uri, why
+
+    def __str__(self) -> str:
+        make = typed("run", "--lake", "DIR")
+        cure = f"name the right place with --lake or AGENT_WORLD_LAKE, or make a lake in an empty one: {make}"
+        return f"{self.uri} is not a lake: {self.why}; {cure}"
+
+
 def lake_option(command: F) -> F:
-    """Give a command the argument `lake`: --lake, else AGENT_WORLD_LAKE, else ./lake."""
+    """Give a command what all of them take: the argument `lake` (--lake, else AGENT_WORLD_LAKE, else ./lake), --debug.
+
+    The flag is for `main`, which shows errors.
+    """
+    command = click.option("--debug", is_flag=True, expose_value=False, help="Show the whole trace of an error.")(
+        command
+    )
     return click.option(
         "--lake",
         envvar="AGENT_WORLD_LAKE",
@@ -39,6 +66,31 @@ def at_option(command: F) -> F:
     """Give a command the argument `at`: a point in the history of the lake."""
     meaning = "As the lake stood at a snapshot, an ISO time or a version of events."
     return click.option("--at", metavar="SNAPSHOT|TIME", help=meaning)(command)
+
+
+def open_world(lake: str) -> World:
+    """The lake that a command works on.
+
+    Raises:
+        NoLakeError: there is none.
+    """
+    from agent_world import world
+    from agent_world.lake import NotALakeError
+
+    try:
+        return world.open(lake)
+    except NotALakeError as error:
+        raise NoLakeError(error.uri, error.why) from error
+
+
+def typed(*arguments: str) -> str:
+    """A command line that works when typed here: with the path of the program, unless its environment is active."""
+    program = Path(sys.executable).with_name("agent-world")
+    if os.environ.get("VIRTUAL_ENV") == sys.prefix:
+        program = Path(program.name)
+    elif program.is_relative_to(Path.cwd()):
+        program = program.relative_to(Path.cwd())
+    return shlex.join([str(program), *arguments])
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], format: Format) -> None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_world.errors import BadInputError
-from dagster_project.cli.common import Format, format_option, lake_option, print_json, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
 
 if TYPE_CHECKING:
-    from agent_world.environments.model import Environment
-    from agent_world.world import World
+    from agent_world.environments.model import Tool
 
 _LISTED = ("title", "category", "tables", "tools", "writing_tools", "tests", "version_id")
 
 
 @click.group("env")
 def command() -> None:
-    """List, show, call and serve environments."""
+    """List, show, call and serve environments.
+
+    ENV is an environment's key, as `list` names it, or a unique start of one; a version (key@hash) means exactly that.
+    """
 
 
 @command.command("list")
@@ -27,7 +30,7 @@ def command() -> None:
 @format_option
 def list_(lake: str, format: Format) -> None:
     """Every accepted environment."""
-    rows = _open(lake).read("environments", where={"state": "created"})
+    rows = open_world(lake).read("environments", where={"state": "created"})
     rows.sort(key=lambda row: row["environment_id"])
     print_rows(
         [{"environment": row["environment_id"], **{name: row[name] for name in _LISTED}} for row in rows], format
@@ -35,12 +38,15 @@ def list_(lake: str, format: Format) -> None:
 
 
 @command.command()
-@click.argument("environment")
+@click.argument("environment", metavar="ENV")
 @lake_option
 @format_option
 def show(lake: str, format: Format, environment: str) -> None:
-    """One environment: its tables, its documents, its tools."""
-    shown = _open(lake).environment(environment)
+    """One environment: its tables, its documents, its tools; as JSON with the schemas of each tool.
+
+    ENV is a key or a unique start of one.
+    """
+    shown = open_world(lake).environment(environment)
     details = {
         "environment": shown.environment_id,
         "version": shown.version,
@@ -50,31 +56,36 @@ def show(lake: str, format: Format, environment: str) -> None:
         "database": shown.database_version,
         "tables": {table.name: f"{table.rows} rows, {len(table.columns)} columns" for table in shown.database.tables},
         "documents": [document.path for document in shown.database.documents],
-        "tools": [_tool(shown, index) for index in range(len(shown.tools))],
     }
+    tools = [_whole(*pair) for pair in zip(shown.tools, shown.tool_versions, strict=True)]
+    facts = [{"part": name, "value": value} for name, value in details.items()]
     if format == "json":
-        print_json(details)
-        return
-    tools = details.pop("tools")
-    print_rows([{"": name, "value": value} for name, value in details.items()], format)
-    print_rows(tools, format)
+        print_json({**details, "tools": tools})
+    elif format == "csv":
+        print_rows([*facts, *({"part": f"tool {tool['tool']}", "value": tool} for tool in tools)], format)
+    else:
+        print_rows(facts, format)
+        print_rows([_line(tool) for tool in tools], format)
 
 
 @command.command()
-@click.argument("environment")
+@click.argument("environment", metavar="ENV")
 @click.argument("tool")
-@click.argument("arguments", metavar="JSON", default="{}")
+@click.argument("arguments", metavar="[JSON]", default="{}")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the session.")
 @lake_option
 def call(lake: str, environment: str, tool: str, arguments: str, seed: int) -> None:
     """Call one tool in a fresh session; prints the observation and what it changed.
 
-    Ends non-zero unless the tool gave a result.
-    """
+    ENV is a key or a unique start of one. Ends non-zero unless the tool gave a result.
+
+    \b
+      agent-world env call airportsapi search_airports '{"name": "Keflavik"}'
+    """  # noqa: D301 - click takes the character
     from agent_world.environments.state import normalised
 
     parsed = _arguments(arguments)
-    called = _open(lake).environment(environment)
+    called = open_world(lake).environment(environment)
     with called.session(seed=seed) as session:
         seen = session.call(tool, parsed)
         changed = normalised(session.diff(), called.database)
@@ -96,15 +107,20 @@ def call(lake: str, environment: str, tool: str, arguments: str, seed: int) -> N
 def serve(lake: str, environments: tuple[str, ...], transport: str, port: int, seed: int) -> None:
     """Serve environments over MCP; every client gets an episode of its own.
 
-    With stdio: one environment to the client that started this command. With http: any number, on loopback.
-    """
+    ENV is a key or a unique start of one. With stdio: one environment to the client that started this command. With
+    http: any number, on loopback; their URLs are printed.
+
+    \b
+      agent-world env serve airportsapi                                   as the command of an MCP client
+      agent-world env serve airportsapi hydra --transport http --port 8765
+    """  # noqa: D301 - click takes the character
     import anyio
 
     from agent_world.environments.serving import serve_http, serve_stdio
 
     if transport == "stdio" and len(environments) != 1:
         raise click.UsageError("stdio serves one environment; name one, or use --transport http")
-    world = _open(lake)
+    world = open_world(lake)
     served = [world.environment(environment) for environment in environments]
     if transport == "stdio":
         anyio.run(lambda: serve_stdio(served[0], seed=seed))
@@ -112,21 +128,34 @@ def serve(lake: str, environments: tuple[str, ...], transport: str, port: int, s
         anyio.run(lambda: serve_http(served, port=port, seed=seed, announce=lambda url: click.echo(url, err=True)))
 
 
-def _open(lake: str) -> World:
-    from agent_world.world import open
+def _whole(tool: Tool, version: str) -> dict[str, Any]:
+    from agent_world.codec import encode
 
-    return open(lake)
+    public = encode(tool.public())
+    return {"tool": public.pop("name"), **public, "version": version}
 
 
-def _tool(environment: Environment, index: int) -> dict[str, Any]:
-    tool = environment.tools[index]
+def _line(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """The tool without its schemas: each argument with its type, and a question mark where it may be left out."""
+    schema = tool["input_schema"]
+    arguments = [
+        f"{name}{'' if name in schema.get('required', ()) else '?'}: {_type(kind)}"
+        for name, kind in schema.get("properties", {}).items()
+    ]
     return {
-        "tool": tool.name,
-        "writes": tool.writes,
-        "arguments": ", ".join(tool.input_schema.get("properties", {})),
-        "description": tool.description,
-        "version": environment.tool_versions[index],
+        "tool": tool["tool"],
+        "writes": tool["writes"],
+        "arguments": ", ".join(arguments),
+        "description": tool["description"],
+        "version": tool["version"],
     }
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"{_type(schema.get('items', {}))}[]"
+    return kind if isinstance(kind, str) else " | ".join(kind)
 
 
 def _arguments(text: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
 
 
 @click.command()
@@ -16,8 +16,7 @@ def command(remove: bool, grace_days: int, lake: str, format: Format) -> None:
     """Find garbage of crashes, compacted files and projections out of use. What a snapshot pins always stays."""
     from datetime import timedelta
 
-    from agent_world.lake import open_lake
     from agent_world.lake.gc import gc
 
-    found = gc(open_lake(lake, create=False), grace=timedelta(days=grace_days), dry_run=not remove)
+    found = gc(open_world(lake), grace=timedelta(days=grace_days), dry_run=not remove)
     print_rows([item._asdict() for item in found], format)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agent_world.identity import VersionId
-from dagster_project.cli.common import Format, at_option, format_option, lake_option, print_json, print_rows
+from dagster_project.cli.common import Format, at_option, format_option, lake_option, open_world, print_json, print_rows
 
 if TYPE_CHECKING:
-    from agent_world.lake import Lake, View
+    from agent_world.lake import View
     from agent_world.lake.lineage import Answer, Impact
 
 _limit = click.option("--limit", type=click.IntRange(1), default=10_000, show_default=True, help="Most versions named.")
@@ -25,13 +25,6 @@ def command() -> None:
 
     ID is a version, an artifact (its current version is meant), or a unique start of one.
     """
-
-
-def _open(lake: str, at: str | None) -> tuple[Lake, View]:
-    from agent_world.lake import open_lake
-
-    opened = open_lake(lake, create=False)
-    return opened, opened.at(at)
 
 
 def _walk(
@@ -62,7 +55,7 @@ def upstream(ids: tuple[str, ...], depth: int | None, limit: int, at: str | None
     """Name everything it was made from."""
     from agent_world.lake import lineage
 
-    _walk(lineage.upstream, ids, _open(lake, at)[1], format, depth, limit)
+    _walk(lineage.upstream, ids, open_world(lake).at(at), format, depth, limit)
 
 
 @command.command()
@@ -76,7 +69,7 @@ def downstream(ids: tuple[str, ...], depth: int | None, limit: int, at: str | No
     """Name everything that was made from it."""
     from agent_world.lake import lineage
 
-    _walk(lineage.downstream, ids, _open(lake, at)[1], format, depth, limit)
+    _walk(lineage.downstream, ids, open_world(lake).at(at), format, depth, limit)
 
 
 @command.command()
@@ -89,7 +82,7 @@ def impact(ids: tuple[str, ...], limit: int, at: str | None, lake: str, format: 
     """Name what used it and what was made from that; a tool is used by what called it."""
     from agent_world.lake import lineage
 
-    view = _open(lake, at)[1]
+    view = open_world(lake).at(at)
     answers = [lineage.impact(view, view.find(ref), limit=limit) for ref in ids]
     if format == "json":
         print_json([answer._asdict() | _named(answer) for answer in answers])
@@ -108,7 +101,7 @@ def why(ids: tuple[str, ...], at: str | None, lake: str, format: Format) -> None
     """Tell how it came to be: batch, code, parents, what was said of it since, the gates it met."""
     from agent_world.lake import lineage
 
-    view = _open(lake, at)[1]
+    view = open_world(lake).at(at)
     _print_facts([lineage.why(view, view.find(ref)) for ref in ids], format)
 
 
@@ -122,7 +115,7 @@ def diff(first: str, second: str, at: str | None, lake: str, format: Format) -> 
     """Tell what differs between two versions."""
     from agent_world.lake import lineage
 
-    view = _open(lake, at)[1]
+    view = open_world(lake).at(at)
     _print_facts([lineage.diff(view, view.find(first), view.find(second))], format)
 
 
@@ -134,7 +127,7 @@ def reproduce(ids: tuple[str, ...], lake: str, format: Format) -> None:
     """Give the plan to make it again: batches in order with derivation, code, inputs and outputs."""
     from agent_world.lake import lineage
 
-    opened, _ = _open(lake, None)
+    opened = open_world(lake)
     rows = [
         {"of": plan.version_id, **step._asdict()}
         for plan in (lineage.reproduce(opened, opened.find(ref)) for ref in ids)
@@ -152,7 +145,7 @@ def as_of(ids: tuple[str, ...], at: str, lake: str, format: Format) -> None:
     """Tell which version was current at a point in time, and its direct lineage as known then."""
     from agent_world.lake import lineage
 
-    opened, _ = _open(lake, None)
+    opened = open_world(lake)
     _print_facts([lineage.as_of(opened, ref, at) for ref in ids], format)
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
 
 
 @click.command()
@@ -15,10 +15,9 @@ from dagster_project.cli.common import Format, format_option, lake_option, print
 @format_option
 def command(verify: bool, lake: str, format: Format) -> None:
     """Rebuild every projection in a new place and swap it in at once."""
-    from agent_world.lake import open_lake
     from agent_world.lake.replay import replay
 
-    results = replay(open_lake(lake, create=False), verify=verify)
+    results = replay(open_world(lake), verify=verify)
     rows = [{"table": result.table, "rows": result.rows} for result in results]
     if verify:
         rows = [

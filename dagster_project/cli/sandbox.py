@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from agent_world.errors import AgentWorldError
-from dagster_project.cli.common import Format, format_option, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, print_rows
 
 
 class SandboxLeaksError(AgentWorldError):
@@ -28,11 +28,13 @@ def command() -> None:
 
 @command.command()
 @click.option("--backend", default="bwrap", show_default=True, help="The back-end to attack.")
+@lake_option
 @format_option
-def selftest(backend: str, format: Format) -> None:
+def selftest(backend: str, lake: str, format: Format) -> None:
     """Attack a back-end from the inside; each attack also runs outside of it, to show that it is one.
 
     Ends non-zero when an attack works. A control that fails is no failure: that attack proves nothing on this machine.
+    No lake is read or made, wherever --lake points.
     """
     from agent_world import sandbox
 

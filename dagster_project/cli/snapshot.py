@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, print_json, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
 
 
 @click.group()
@@ -19,9 +19,9 @@ def command() -> None:
 @format_option
 def create(lake: str, format: Format) -> None:
     """Pin the lake as it stands; copies nothing."""
-    from agent_world.lake import open_lake, snapshots
+    from agent_world.lake import snapshots
 
-    row = {"snapshot_id": snapshots.create(open_lake(lake, create=False))}
+    row = {"snapshot_id": snapshots.create(open_world(lake))}
     print_json(row) if format == "json" else print_rows([row], format)
 
 
@@ -30,10 +30,8 @@ def create(lake: str, format: Format) -> None:
 @format_option
 def list_(lake: str, format: Format) -> None:
     """Every snapshot of the lake, imported ones included."""
-    from agent_world.lake import open_lake
-
     columns = ["snapshot_id", "events_version", "recorded_at", "run_id"]
-    print_rows(open_lake(lake, create=False).read("snapshots", columns=columns), format)
+    print_rows(open_world(lake).read("snapshots", columns=columns), format)
 
 
 @command.command()
@@ -43,9 +41,9 @@ def list_(lake: str, format: Format) -> None:
 @format_option
 def export(snapshot: str, uri: str, lake: str, format: Format) -> None:
     """Copy SNAPSHOT into the lake at URI (directory or s3://), which is made when there is none."""
-    from agent_world.lake import open_lake, snapshots
+    from agent_world.lake import snapshots
 
-    print_rows([{"snapshot_id": snapshots.export(open_lake(lake, create=False), snapshot, uri), "uri": uri}], format)
+    print_rows([{"snapshot_id": snapshots.export(open_world(lake), snapshot, uri), "uri": uri}], format)
 
 
 @command.command("import")
@@ -66,9 +64,9 @@ def import_(uri: str, lake: str, format: Format) -> None:
 @format_option
 def verify(snapshot: str, lake: str, format: Format) -> None:
     """Read everything that SNAPSHOT pins again; non-zero exit when anything is not what it was."""
-    from agent_world.lake import open_lake, snapshots
+    from agent_world.lake import snapshots
 
-    problems = snapshots.verify(open_lake(lake, create=False), snapshot)
+    problems = snapshots.verify(open_world(lake), snapshot)
     if problems or format != "table":
         print_rows([problem._asdict() for problem in problems], format)
     if problems:

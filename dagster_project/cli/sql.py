@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dagster_project.cli.common import Format, at_option, format_option, lake_option, print_rows
+from dagster_project.cli.common import Format, at_option, format_option, lake_option, open_world, print_rows
 
 
 @click.command()
@@ -13,13 +13,12 @@ from dagster_project.cli.common import Format, at_option, format_option, lake_op
 @lake_option
 @format_option
 def command(query: str, at: str | None, lake: str, format: Format) -> None:
-    r"""Run a DuckDB query; every table and `events` is a view.
+    """Run a DuckDB query; every table and `events` is a view.
 
     \b
       agent-world sql "SELECT gate, accepted, count(*) FROM gate_verdicts GROUP BY ALL"
       agent-world sql "SHOW TABLES"
-    """
-    from agent_world.lake import open_lake
+    """  # noqa: D301 - click takes the character
     from dagster_project.cli.values import plain
 
-    print_rows([plain(row) for row in open_lake(lake, create=False).sql(query, at=at).to_pylist()], format)
+    print_rows([plain(row) for row in open_world(lake).sql(query, at=at).to_pylist()], format)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
 
 
 @click.command()
 @lake_option
 @format_option
 def command(lake: str, format: Format) -> None:
-    """Counts per table, per gate, per round; runs that have not ended; alarms."""
-    from agent_world.lake import open_lake
-    from agent_world.lake.status import status
+    """Counts per table, per gate, per round; partitions that failed; runs that have not ended; alarms."""
+    from agent_world.lake.status import Line, status
+    from assets.failures import failures
 
-    lines = status(open_lake(lake, create=False))
+    opened = open_world(lake)
+    failed = [Line("failed", f"{stage}, {partition}", 1, why) for stage, partition, why in failures(opened)]
+    lines = [*status(opened), *failed]
     print_rows([{"section": s, "name": name, "count": n, "detail": detail} for s, name, n, detail in lines], format)

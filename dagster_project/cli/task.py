@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, print_json, print_rows
+from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
 
 if TYPE_CHECKING:
     from agent_world.rollouts.model import Trajectory
-    from agent_world.world import World
 
 
 @click.group()
 def command() -> None:
-    """List, show and attempt tasks."""
+    """List, show and attempt tasks.
+
+    TASK is a task's version or key, as `list` names it, or a unique start of one.
+    """
 
 
 @command.command("list")
@@ -26,7 +28,7 @@ def command() -> None:
 @format_option
 def list_(lake: str, format: Format, environment: str | None, tier: str | None) -> None:
     """Every task with its kind, size, tier and what the gates measured."""
-    world = _open(lake)
+    world = open_world(lake)
     rows = [_line(row) for row in world.read("tasks", where={"state": "created"})]
     if environment is not None:
         rows = [row for row in rows if row["environment"].startswith(environment)]
@@ -36,15 +38,18 @@ def list_(lake: str, format: Format, environment: str | None, tier: str | None) 
 
 
 @command.command()
-@click.argument("task")
+@click.argument("task", metavar="TASK")
 @click.option("--gold", is_flag=True, help="Show the plan, the answer and how it is judged as well.")
 @lake_option
 @format_option
 def show(lake: str, format: Format, task: str, gold: bool) -> None:
-    """One task: what an agent is asked, and what every gate said of it."""
+    """One task: what an agent is asked, and what every gate said of it.
+
+    TASK is a version or key of a task, or a unique start of one.
+    """
     from agent_world.codec import encode
 
-    world = _open(lake)
+    world = open_world(lake)
     bound = world.task(task)
     shown = encode(bound.task)
     secret = ("answer", "plan", "shape", "rubric", "state_diff", "solution", "verifier")
@@ -62,7 +67,7 @@ def show(lake: str, format: Format, task: str, gold: bool) -> None:
 
 
 @command.command()
-@click.argument("task")
+@click.argument("task", metavar="TASK")
 @click.option(
     "--policy", required=True, metavar="POLICY",
     help="gold, null, random, wrong, a checkpoint of the lake or a model directory, or <endpoint URL>#<model>"
@@ -76,12 +81,20 @@ def show(lake: str, format: Format, task: str, gold: bool) -> None:
 @lake_option
 @format_option
 def attempt(lake: str, format: Format, task: str, policy: str, samples: int, seed: int, temperature: float) -> None:
-    """Let a policy try a task in its pinned environment, and show every step."""
+    """Let a policy try a task in its pinned environment, and show every step.
+
+    TASK is a version or key of a task, or a unique start of one.
+
+    \b
+      agent-world task attempt airportsapi-cd6b91/graph-5991048284f3 --policy gold
+      agent-world task attempt airportsapi-cd6b91/graph-59 --policy pi2 --samples 8
+      agent-world task attempt airportsapi-cd6b91/graph-59 --policy http://127.0.0.1:8000/v1#Qwen/Qwen3-8B
+    """  # noqa: D301 - click takes the character
     from agent_world.identity import seed_of
     from agent_world.models.named import open_policy
     from agent_world.rollouts.loop import EpisodeSpec, roll_out
 
-    world = _open(lake)
+    world = open_world(lake)
     bound = world.task(task)
     specs = [
         EpisodeSpec(
@@ -100,12 +113,6 @@ def attempt(lake: str, format: Format, task: str, policy: str, samples: int, see
         print_rows(_steps(trajectories[0]), format)
     else:
         print_rows([_outcome(trajectory) for trajectory in trajectories], format)
-
-
-def _open(lake: str) -> World:
-    from agent_world import world
-
-    return world.open(lake)
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_world import world
 from agent_world.arena.diagnosis import Attempt, diagnose, wilson
-from agent_world.arena.model import Guideline
+from agent_world.arena.model import Diagnosis
 from agent_world.arena.sampling import sample_environments
 from agent_world.arena.scoring import score
-from agent_world.arena.targeting import exercises, targeted_keys
-from tests.arena.test_labels import MEMBER, READ, SEARCH, WRITE, WRONG_BOOK, episode
+from agent_world.arena.targeting import targeted_keys
+from agent_world.codec import decode, encode
+from agent_world.reporting.figures import errors_by_category, errors_table
+from agent_world.reporting.report import write_report
+from tests.arena.test_labels import MEMBER, SEARCH, WRITE, WRONG_BOOK, episode
 from tests.toy import toy_environment
 
 GOOD = episode(WRITE.plan, {"status": "out"}, status="pass", failed=())
 WRONG = episode([SEARCH, MEMBER, WRONG_BOOK], {"status": "out"})
+SHORT = episode([SEARCH], {"status": "out"})
 BROKEN = episode([SEARCH], status="infra_error")
 
 
@@ -59,7 +64,43 @@ def test_weak_environments_are_ranked_by_how_surely_they_fail():
 def test_harness_errors_are_counted_but_are_nobodys_weakness():
     diagnosis = diagnosis_of(a=[BROKEN] * 20)
     assert diagnosis.weak == ()
-    assert diagnosis.errors["a"] == {"infra": 20}
+    environment, category = diagnosis.errors
+    assert (environment.by, environment.name, environment.samples) == ("environment", "a", 0)
+    assert [(rate.label, rate.count, rate.samples) for rate in environment.rates] == [("infra", 20, 20)]
+    assert (category.by, category.name, category.rates) == ("category", "culture", environment.rates)
+
+
+def test_the_ways_to_fail_have_rates_with_intervals_by_environment_and_by_category():
+    diagnosis = diagnosis_of(a=[GOOD] * 10 + [WRONG] * 6 + [SHORT] * 4 + [BROKEN] * 5, b=[WRONG] * 20)
+    distributions = {(error.by, error.name): error for error in diagnosis.errors}
+    assert list(distributions) == [("environment", "a"), ("environment", "b"), ("category", "culture")]
+    own = distributions["environment", "a"]
+    assert own.samples == 20
+    assert [(rate.label, rate.count, rate.samples, rate.rate) for rate in own.rates] == [
+        ("wrong_argument", 6, 20, 0.3), ("infra", 5, 25, 0.2), ("early_stop", 4, 20, 0.2)
+    ]  # fmt: skip
+    assert all((rate.low, rate.high) == wilson(rate.count, rate.samples) for rate in own.rates)
+    first = distributions["category", "culture"].rates[0]
+    assert (first.label, first.count, first.samples) == ("wrong_argument", 26, 40)
+    assert first.low < 26 / 40 < first.high
+    assert decode(Diagnosis, encode(diagnosis)) == diagnosis
+
+
+def test_the_report_shows_how_each_category_failed(tmp_path):
+    lake = world.open(tmp_path / "lake", create=True)
+    diagnosis = diagnosis_of(a=[GOOD] * 10 + [WRONG] * 6 + [SHORT] * 4 + [BROKEN] * 5)
+    with lake.begin("diagnosis", derivation="d0") as batch:
+        batch.create("diagnosis", "diagnosis-r01", encode(diagnosis))
+    assert errors_table(lake) == [
+        {
+            "round": 1, "category": "culture", "episodes": 20, "wrong_argument": "0.30 [0.15, 0.52]",
+            "infra": "0.20 [0.09, 0.39]", "early_stop": "0.20 [0.08, 0.42]",
+        }
+    ]  # fmt: skip
+    assert errors_by_category(lake) == {"r01 culture": {"wrong_argument": 0.3, "early_stop": 0.2}}
+    page = write_report(lake)
+    assert "How the episodes of each category failed" in page
+    assert all(text in page for text in ("0.30 [0.15, 0.52]", "early_stop"))
 
 
 def test_little_variety_in_training_asks_for_a_richer_database():
@@ -81,16 +122,6 @@ def test_the_score_sees_a_wrong_label_and_a_missed_environment():
     flawed = score(diagnosis, {"a": "loop", "b": "wrong_tool"})
     assert (flawed.environment_precision, flawed.environment_recall) == (1.0, 0.5)
     assert (flawed.label_precision, flawed.label_recall) == (0.0, 0.0)
-
-
-def test_a_task_serves_a_guideline_by_tool_edge_or_pattern_and_within_its_bounds():
-    patterns = {tool.name: tool.pattern for tool in toy_environment().tools}
-    assert exercises(WRITE, Guideline(environment="a", tools=("lend_book",)), patterns)
-    assert exercises(WRITE, Guideline(environment="a", edges=(("find_member", "lend_book"),)), patterns)
-    assert exercises(WRITE, Guideline(environment="a", patterns=("create",)), patterns)
-    assert exercises(READ, Guideline(environment="a"), patterns)
-    assert not exercises(READ, Guideline(environment="a", tools=("lend_book",)), patterns)
-    assert not exercises(READ, Guideline(environment="a", tools=("get_book",), writes=True), patterns)
 
 
 @given(passes=st.integers(0, 50), more=st.integers(0, 50))

@@ -7,6 +7,7 @@ import pytest
 
 from agent_world import world
 from agent_world.discovery.builds import Enlarged, Enriched, Toolbox
+from agent_world.discovery.model import Judgement
 from agent_world.discovery.toolsmith.proposal import ToolProposal
 from agent_world.engine import Engine
 from agent_world.environments.tool_gate import EnvironmentVerdict, ToolVerdict
@@ -63,17 +64,21 @@ def lake(tmp_path):
     (version,) = accept(dg.build_asset_context(), opened, SETTINGS, KEY, round=0)
     with opened.begin("taxonomy", derivation="d2") as batch:
         batch.observe(version, {"category": "culture"})
+        batch.create("diagnosis", "diagnosis-r01", {"round": 1, "policy_version": "pi0@0"})
     return opened
 
 
 def enlarge(lake, monkeypatch, enlarged):
     """Enlarge with `enlarged` as what the corpus and the toolsmith make of it."""
     monkeypatch.setattr(enlargement, "enrich_more", lambda snapshot, *, number, seed: enlarged)
-    return enlargement.enlarge(dg.build_asset_context(), lake, Engine(1), SETTINGS, [KEY], round=1)
+    given = {"round": 1, "diagnosis": lake.resolve("diagnosis", "diagnosis-r01")}
+    return enlargement.enlarge(dg.build_asset_context(), lake, Engine(1), SETTINGS, [KEY], **given)
 
 
-FOUND = Enlarged(enriched=Enriched(RICHER, TOY.files), toolbox=toolbox(with_loans(RICHER)))
-REFUSED = Enlarged(enriched=Enriched(RICHER, TOY.files), toolbox=toolbox(with_loans(RICHER), accepted=False))
+ENRICHED = Enriched(RICHER, TOY.files, Judgement(evidence={"added": {"members": "new"}}), "2026-01-02T08:00:00+00:00")
+FOUND = Enlarged(enriched=ENRICHED, toolbox=toolbox(with_loans(RICHER)))
+REFUSED = Enlarged(enriched=ENRICHED, toolbox=toolbox(with_loans(RICHER), accepted=False))
+NOTHING = Judgement(reasons=("nothing_new",))
 
 
 def test_an_enriched_database_gives_a_new_version_and_the_old_one_still_resolves(lake, monkeypatch):
@@ -96,6 +101,13 @@ def test_what_comes_before_the_round_sees_what_was_there_then(lake, monkeypatch)
     assert accept(dg.build_asset_context(), lake, SETTINGS, KEY, round=0) == (before,)
 
 
+def test_the_richer_database_names_the_diagnosis_that_asked_for_it(lake, monkeypatch):
+    enlarge(lake, monkeypatch, FOUND)
+    children = {row["child"] for row in lake.read("edges", where={"role": "diagnosis"})}
+    richer = [row["version_id"] for row in lake.read("databases", where={"round": RICHER.round})]
+    assert children & set(richer)
+
+
 def test_a_second_enlargement_makes_nothing_new(lake, monkeypatch):
     enlarge(lake, monkeypatch, FOUND)
     versions = lake.read("versions", columns=["version_id"])
@@ -103,10 +115,14 @@ def test_a_second_enlargement_makes_nothing_new(lake, monkeypatch):
     assert lake.read("versions", columns=["version_id"]) == versions
 
 
-@pytest.mark.parametrize("enlarged", [None, REFUSED], ids=["nothing new", "refused by its gate"])
-def test_without_a_sound_new_version_the_old_one_goes_on(lake, monkeypatch, enlarged):
+@pytest.mark.parametrize(
+    ("enlarged", "gate"),
+    [(NOTHING, "complexify"), (REFUSED, "environment")],
+    ids=["nothing new", "refused by its gate"],
+)
+def test_without_a_sound_new_version_the_old_one_goes_on(lake, monkeypatch, enlarged, gate):
     before = lake.environment(KEY).version
     assert enlarge(lake, monkeypatch, enlarged) == []
     assert lake.environment(KEY).version == before
     rejected = lake.read("gate_verdicts", where={"accepted": False, "round": 1})
-    assert [row["gate"] for row in rejected] == ["environment" if enlarged else "complexify"]
+    assert [row["gate"] for row in rejected] == [gate]

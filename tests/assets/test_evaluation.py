@@ -17,6 +17,7 @@ from assets.resources import EngineResource, LakeResource, RunResource, TrackerR
 from assets.settings import Settings
 from assets.traces import SHOWN
 from assets.tracking import MODEL
+from assets.training import checkpoint
 from tests.rollouts.cases import ENVIRONMENT, READING, WRITING
 from tests.toy_lake import save_toy
 
@@ -55,9 +56,14 @@ def lake(tmp_path_factory):
         tasks = [save_task(batch, replace(task, environments=(environment,))) for task in (READING, WRITING)]
         held_out = {"name": "held_out", "purpose": "held_out", "round": 0, "tasks": sorted(tasks), "size": 2}
         batch.create("task_set", "held_out", held_out, parents=[(task, "task") for task in tasks])
+        made = {}
         for name in RIGHT:
             payload = {"name": name, "round": int("1" in name), "digest": name, "method": "grpo"}
-            batch.create("checkpoint", name, payload, files={"a/b.json": name.encode()}, blob_in_identity=False)
+            file = {"a/b.json": name.encode()}
+            made[name] = batch.create("checkpoint", name, payload, files=file, blob_in_identity=False)
+        collapsed = {"name": "pi2", "round": 2, "digest": "pi2", "method": "grpo", "base": made["pi1"]}
+        rejected = batch.create("checkpoint", "pi2", collapsed, files={"a/b.json": b"pi2"}, blob_in_identity=False)
+        batch.observe(rejected, {"accepted": False})
     return opened
 
 
@@ -67,6 +73,8 @@ def log(lake):
     tracker = TrackerResource(lake_uri=lake.uri, settings_json="{}")
     log = tracker.open()
     for row in lake.read("checkpoints"):
+        if row["name"] == "pi2":
+            continue
         run = log.round_run(f"r{row['round']:02d}", {}, {})
         log.register(run, row["version_id"], lake.files(row["version_id"]), {"lake": lake.uri})
     given = {
@@ -75,8 +83,8 @@ def log(lake):
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
         patch.setattr(evaluation, "samples_of", samples_of)
-        instance.add_dynamic_partitions(rounds.name, ["r00", "r01"])
-        for key in ("r00", "r01", "r01"):
+        instance.add_dynamic_partitions(rounds.name, ["r00", "r01", "r02"])
+        for key in ("r00", "r01", "r01", "r02"):
             evaluation.evaluation(dg.build_asset_context(partition_key=key, instance=instance), **given)
     return log
 
@@ -84,6 +92,13 @@ def log(lake):
 def test_the_champion_is_the_best_policy_of_a_round_and_no_control(lake, log):
     champion = log.client.get_model_version_by_alias(MODEL, "champion")
     assert champion.tags["lake_version"] == lake.resolve("checkpoint", "pi0") == evaluation.best_policy(lake)
+
+
+def test_in_the_place_of_a_rejected_checkpoint_stands_what_it_was_trained_from(lake, log):
+    assert checkpoint(lake, "pi2") == lake.resolve("checkpoint", "pi1")
+    measured = lake.read("evaluations", where={"point": "pi2"})
+    assert len(measured) == 2 * (1 + SETTINGS.samples)
+    assert {row["policy_version"] for row in measured} == {lake.resolve("checkpoint", "pi1")}
 
 
 def test_the_source_of_a_registered_checkpoint_can_be_fetched(log):
@@ -95,7 +110,7 @@ def test_the_source_of_a_registered_checkpoint_can_be_fetched(log):
 
 def test_the_runs_of_the_rounds_are_finished(log):
     runs = {run.info.run_name: run.info.status for run in log.client.search_runs([log.experiment])}
-    assert runs == {"r00": "FINISHED", "r01": "FINISHED"}
+    assert runs == {"r00": "FINISHED", "r01": "FINISHED", "r02": "FINISHED"}
 
 
 def test_a_sample_of_each_checkpoints_episodes_is_traced_once_and_named_by_versions_of_the_lake(lake, log):
@@ -103,7 +118,7 @@ def test_a_sample_of_each_checkpoints_episodes_is_traced_once_and_named_by_versi
     outcomes = Counter((trace.info.tags["point"], trace.info.tags["outcome"]) for trace in traces)
     assert (outcomes["pi0", "pass"], outcomes["pi0", "fail"]) == (SHOWN // 2, SHOWN - SHOWN // 2)
     assert (outcomes["pi1", "fail"], outcomes["control1", "pass"]) == (SHOWN, SHOWN)
-    assert sum(outcomes.values()) == SHOWN * len(RIGHT)
+    assert sum(outcomes.values()) == SHOWN * (len(RIGHT) + 1)  # pi2 is shown as pi1 once more
     for trace in traces:
         tags = trace.info.tags
         kept = lake.trajectory(tags["lake/trajectory"])

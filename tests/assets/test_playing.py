@@ -53,5 +53,5 @@ def test_attempts_do_not_depend_on_the_number_of_workers(lake, monkeypatch):
 
 def test_a_worker_that_cannot_play_says_why(lake, monkeypatch):
     monkeypatch.setattr(playing, "evaluate", lambda *_, **__: 1 / 0)
-    with pytest.raises(RuntimeError, match="division by zero"):
+    with pytest.raises(playing.UnplayedError, match="division by zero"):
         play(lake, Engine(1))

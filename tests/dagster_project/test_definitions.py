@@ -6,6 +6,7 @@ import pytest
 
 from agent_world.errors import AgentWorldError
 from dagster_project.cli import COMMANDS
+from dagster_project.cli.common import typed
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +58,11 @@ def test_every_command_explains_itself(name):
 def test_an_interrupted_run_says_in_one_line_how_to_go_on(monkeypatch, tmp_path):
     from click.testing import CliRunner
 
-    from dagster_project import loop
+    from dagster_project import loop, stages
     from dagster_project.cli import cli
 
     def interrupted(*_, **__):
-        raise loop.RunInterruptedError(["cold_start"])
+        raise stages.RunInterruptedError(["cold_start"])
 
     monkeypatch.setattr(loop, "run_loop", interrupted)
     lake = str(tmp_path / "lake")
@@ -69,13 +70,17 @@ def test_an_interrupted_run_says_in_one_line_how_to_go_on(monkeypatch, tmp_path)
     assert shown.exit_code == 130
     assert shown.stderr == (
         "interrupted in stage cold_start; what was committed is kept, go on with: "
-        f"agent-world run --resume --profile smoke --seed 3 --lake {lake}\n"
+        + typed("run", "--resume", "--lake", lake)
+        + "\n"
     )
 
 
 def test_an_error_is_a_sentence_with_a_cure():
-    from dagster_project.loop import UnfinishedRunError
+    from dagster_project.runs import UnfinishedRunError
 
-    error = UnfinishedRunError("lake", "abc", same=True)
+    error = UnfinishedRunError("lake", "abc")
     assert isinstance(error, AgentWorldError)
-    assert str(error) == "lake holds the unfinished run abc; go on with --resume"
+    assert str(error) == (
+        f"lake holds the unfinished run abc; go on with it: {typed('run', '--resume', '--lake', 'lake')},"
+        " or choose another --lake"
+    )

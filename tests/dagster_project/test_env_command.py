@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import signal
 import subprocess
@@ -33,7 +35,24 @@ def test_an_environment_is_shown_with_its_tables_and_tools(lake):  # noqa: F811
     assert shown["tables"]["books"] == "6 rows, 6 columns"
     assert shown["documents"] == ["rules.yaml"]
     assert {tool["tool"]: tool["writes"] for tool in shown["tools"]} == {tool.name: tool.writes for tool in TOOLS}
-    assert "lend_book" in env(lake, "show", "toy").stdout
+    schemas = {tool["tool"]: (tool["input_schema"], tool["output_schema"]) for tool in shown["tools"]}
+    assert schemas == {tool.name: (tool.input_schema, tool.output_schema) for tool in TOOLS}
+
+
+def test_the_table_of_tools_shows_the_type_of_each_argument(lake):  # noqa: F811
+    assert "book_id: string, member_id: string" in env(lake, "show", "toy").stdout
+
+
+def test_an_environment_as_csv_is_one_table(lake):  # noqa: F811
+    rows = list(csv.DictReader(io.StringIO(env(lake, "show", "toy", "--format", "csv").stdout)))
+    assert all(row.keys() == {"part", "value"} for row in rows)
+    [lending] = [json.loads(row["value"]) for row in rows if row["part"] == "tool lend_book"]
+    assert lending["input_schema"]["required"] == ["book_id", "member_id"]
+
+
+@pytest.mark.parametrize("name", ["show", "call", "serve"])
+def test_help_says_that_an_environment_may_be_named_by_the_start_of_its_key(name):
+    assert "ENV is a key or a unique start of one" in CliRunner().invoke(command, [name, "--help"]).stdout
 
 
 def test_a_call_shows_the_result_and_what_it_changed(lake):  # noqa: F811

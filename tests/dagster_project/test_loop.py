@@ -78,7 +78,8 @@ def test_the_projections_are_what_the_events_say(ran):
 
 
 def test_the_audit_finds_nothing_broken(ran):
-    done = agent_world("audit", "--tasks", "12", "--seed", "99", "--format", "json", lake=ran[0])
+    sample = ("--tasks", "12", "--trajectories", "60", "--seed", "99")
+    done = agent_world("audit", *sample, "--format", "json", lake=ran[0])
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert {row["gate"] for row in json.loads(done.stdout)} >= {
         "tool",

@@ -74,6 +74,12 @@ def test_samples_are_rows(lake):
     assert [row["sample"] for row in rows] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("name", ["show", "attempt"])
+def test_help_says_that_a_task_may_be_named_by_its_start(name):
+    shown = CliRunner().invoke(command, [name, "--help"]).stdout
+    assert "TASK is a version or key of a task, or a unique start of one" in shown
+
+
 def test_an_unknown_policy_or_task_is_one_clear_error(lake):
     from agent_world.errors import AgentWorldError
 

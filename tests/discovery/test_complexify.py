@@ -6,11 +6,14 @@ from itertools import pairwise
 
 import pytest
 
-from agent_world.discovery.complexify import complexify, known_sources
+from agent_world.discovery.complexify import complexify
+from agent_world.discovery.corpus import build_corpus
 from agent_world.discovery.documents import FORMATS, parse
 from agent_world.discovery.mining import mine
+from agent_world.discovery.richness import known_sources
 from agent_world.discovery.snapshot import load
 from agent_world.environments.state import logical_digest
+from tests.discovery import ferries
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +103,16 @@ def test_the_id_of_a_database_decides_the_format_of_its_sheets(rounds, corpus):
         database, _ = complexify(replace(made[0][0], database_id=name), made[0][1], theme, corpus, 1)
         formats |= {document.format for document in database.documents}
     assert len(formats) >= 3
+
+
+def test_a_page_is_called_in_words_and_not_by_an_identifier(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    page = ferries.pages(Harbour93="Each harbour has berths where a ferry can moor; a crossing costs its fare.")
+    files = {"harbours.csv": ferries.harbours(), "sailings.csv": ferries.sailings(), "docs.tar.gz": page}
+    ferries.install(tmp_path / "site", files)
+    corpus = build_corpus(tmp_path / "cache", [ferries.NAME], themes=ferries.BACKGROUND)
+    found = mine(ferries.THEME, corpus)
+    database, _ = complexify(found.database, found.files, ferries.THEME, corpus, 1)
+    assert [(document.path, document.title) for document in database.documents] == [
+        ("harbour93.html", "About harbour 93")
+    ]  # fmt: skip

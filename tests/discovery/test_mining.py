@@ -32,7 +32,8 @@ def test_search_finds_the_data_that_a_requirement_document_is_about(themes, corp
     assert isinstance(found, Mined)
     assert packages_of(found) == {package}
     assert tables <= {table.name for table in found.database.tables}
-    assert found.evidence["decided_on"]["package"] == package
+    assert found.match.evidence["decided_on"]["package"] == package
+    assert found.judgement.accepted
     assert found.database.digest == logical_digest(found.files)
     assert len(found.files[SQLITE_FILE]) <= 2_000_000
     assert found.database.database_id == environment_key(themes[name])
@@ -42,7 +43,7 @@ def test_search_finds_the_data_that_a_requirement_document_is_about(themes, corp
 def test_a_requirement_document_without_data_is_rejected_with_the_evidence(themes, corpus):
     found = mine(themes["tram-depot-roster"], corpus)
     assert isinstance(found, Rejected)
-    assert found.reason in {"no_data", "weak_evidence"}
+    assert set(found.match.reasons) <= {"no_data", "weak_evidence"} and not found.match.accepted
 
 
 def test_cloud_services_without_data_are_rejected(service_drafts, corpus):
@@ -51,8 +52,8 @@ def test_cloud_services_without_data_are_rejected(service_drafts, corpus):
     found = [mine(theme_of(draft).theme, corpus) for draft in drafts]
     assert len(found) == len(names)
     assert all(isinstance(item, Rejected) for item in found)
-    weak = [item for item in found if item.reason == "weak_evidence"]
-    assert all(item.evidence["candidates"] and item.evidence["rule"] for item in weak)
+    weak = [item.match.evidence for item in found if item.match.reasons == ("weak_evidence",)]
+    assert all(evidence["candidates"] and evidence["rule"] for evidence in weak)
 
 
 def test_mining_twice_gives_the_same(themes, corpus):

@@ -80,6 +80,14 @@ def test_documents_of_the_same_words_are_set_aside(prds):
     assert [fault.item for fault in faults] == ["prd:copy"]
 
 
+def test_of_two_documents_with_one_name_the_later_is_set_aside(prds):
+    first, other = prds["airport-delay-desk"], prds["clinic-coding-desk"]
+    namesake = replace(other, document=replace(other.document, origin=first.document.origin))
+    kept, faults = without_near_duplicates([first, namesake])
+    assert kept == [first]
+    assert [(fault.item, fault.reason) for fault in faults] == [(first.document.origin, "duplicate_theme")]
+
+
 def test_sources_that_are_missing_are_left_out(corpus, tmp_path):
     sources = ThemeSources(mcp=tmp_path, openapi=(), packages=False)
     found = collect_themes(7, 10, corpus=corpus, sources=sources)

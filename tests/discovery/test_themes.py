@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from agent_world.discovery.model import Quarantined
 from agent_world.discovery.themes.checks import check_tools, expanded_schema, prompt_copy
-from agent_world.discovery.themes.documents import ThemeDocument, read_theme
+from agent_world.discovery.themes.documents import ThemeDocument, read_theme, theme_of
 from agent_world.discovery.themes.function_docs import FunctionDocConnector
 from agent_world.discovery.themes.google_discovery import GoogleDiscoveryConnector
 from agent_world.discovery.themes.openapi import OpenApiConnector
@@ -109,7 +110,7 @@ def test_function_documentation_is_read_as_json_or_json_lines(tmp_path):
     for name in ("lines", "whole", "wrapped"):
         assert [tool["name"] for tool in read[f"function_docs:{name}"].theme.tools] == ["f0", "f1", "f2"]
     assert [fault.reason for fault in read["function_docs:lines"].faults] == ["no_name"]
-    assert [fault.reason for fault in read["function_docs:nothing"].faults] == ["no_tools"]
+    assert read["function_docs:nothing"].rejection.reason == "no_tools"
 
 
 def test_openapi_with_a_self_reference_gives_one_tool_with_a_stable_name(tmp_path):
@@ -134,7 +135,7 @@ def test_openapi_with_a_self_reference_gives_one_tool_with_a_stable_name(tmp_pat
     (tool,) = good.theme.tools
     assert tool["name"] == "post_c"
     assert tool["input_schema"]["properties"] == {"parent": {"type": "object"}}
-    assert [fault.reason for fault in bad.faults] == ["broken_document"]
+    assert bad.rejection.reason == "broken_document"
 
 
 def test_a_missing_or_broken_archive_says_what_to_do(tmp_path):
@@ -189,4 +190,12 @@ def test_an_unusable_document_is_a_fault_not_an_error():
     document = ThemeDocument(source="M2", origin="google_discovery:x", data=b"[1, 2]", licence="")
     reading = read_theme(GoogleDiscoveryConnector(), document)
     assert reading.theme is None
-    assert reading.faults[0].raw == b"[1, 2]"
+    assert reading.rejection.raw == b"[1, 2]"
+
+
+@pytest.mark.parametrize(("missing", "reason"), [({"title": " "}, "no_title"), ({"description": ""}, "no_description")])
+def test_a_document_that_does_not_say_what_it_is_about_gives_no_theme(prds, missing, reason):
+    reading = theme_of(replace(prds["record-shop-counter"], **missing))
+    assert reading.theme is None
+    assert (reading.rejection.reason, reading.rejection.item) == (reason, "prd:record-shop-counter")
+    assert theme_of(prds["record-shop-counter"]).rejection is None

@@ -54,6 +54,7 @@ SOUND: dict[str, Rows] = {
     "task_sets": [
         {"name": "training", "purpose": "training", "size": 2, "tasks": ["a@1", "b@1"]},
         {"name": "held_out", "purpose": "held_out", "size": 1, "tasks": ["c@1"]},
+        {"name": "targeted-r01", "purpose": "targeted", "size": 0, "tasks": []},
     ],
     "trajectories": [
         {"version_id": "x@1", "status": "pass", "steps": [1], "final_digest": HASH, "task": "t@1", "environment": "e@1"}
@@ -62,8 +63,9 @@ SOUND: dict[str, Rows] = {
         {"point": "pi0", "task_set": "s@1", "task": "t@1", "mode": "greedy", "sample": 0, "status": "pass", "steps": 2}
     ],
     "checkpoints": [
-        {"version_id": "c@1", "digest": HASH, "method": "sft", "steps_done": 5, "base": "b@1"},
-        {"version_id": "b@1", "digest": HASH, "method": "init", "steps_done": 0, "base": None},
+        {"version_id": "c@1", "digest": HASH, "method": "sft", "steps_done": 5, "base": "b@1", "accepted": True},
+        {"version_id": "b@1", "digest": HASH, "method": "init", "steps_done": 0, "base": None, "accepted": True},
+        {"version_id": "r@1", "digest": HASH, "method": "grpo", "steps_done": 0, "base": "c@1", "accepted": False},
     ],
     "training_metrics": [{"metric": "reward_mean", "step": 0, "value": 0.5}],
     "gate_verdicts": [{"gate": "leak", "subject": "t@1", "accepted": False, "reason": "tool_name"}],
@@ -72,6 +74,7 @@ SOUND: dict[str, Rows] = {
             "version_id": "d@1",
             "weak": [{"environment": "e", "low": 0.1, "pass_rate": 0.2, "high": 0.4, "samples": 10}],
             "guidelines": [{"environment": "e"}],
+            "errors": [{"by": "environment", "name": "e", "rates": [{"low": 0.4, "rate": 0.8, "high": 0.9}]}],
         }
     ],
     "diagnosis_scores": [
@@ -140,7 +143,7 @@ PLANTED: list[tuple[str, str, Callable[[Rows], None]]] = [
     ("tasks", "between (answer_fields)", put(answer_schema={"properties": {}})),
     ("tasks", "none_left (without_verifier)", put(verifier=None)),
     ("tasks", "none_left (unpinned)", put(environments=["e"])),
-    ("task_sets", "between (size)", put(size=0)),
+    ("task_sets", "none_left (empty)", put(size=0, tasks=[])),
     ("task_sets", "none_left (trained_on)", lambda rows: rows[1].update(tasks=["a@1"])),
     ("task_sets", "none_left (miscounted)", put(size=3)),
     ("trajectories", "in_set (status)", put(status="maybe")),
@@ -162,6 +165,8 @@ PLANTED: list[tuple[str, str, Callable[[Rows], None]]] = [
     ("gate_verdicts", "lengths_to_be_between (subject)", put(subject="")),
     ("gate_verdicts", "none_left (silent_rejection)", put(reason=None)),
     ("diagnoses", "none_left (without_interval)", lambda rows: rows[0]["weak"][0].update(low=0.3)),
+    ("diagnoses", "none_left (labels_without_interval)", lambda rows: rows[0]["errors"][0]["rates"][0].update(low=0.9)),
+    ("diagnoses", "none_left (without_distribution)", put(errors=[])),
     ("diagnoses", "none_left (without_samples)", lambda rows: rows[0]["weak"][0].update(samples=0)),
     ("diagnoses", "none_left (without_guideline)", put(guidelines=[])),
     ("diagnosis_scores", "row_count", lambda rows: rows.pop()),

@@ -28,7 +28,7 @@ def filled(lake: Lake) -> Lake:
         batch.create("task", "task-1", {"instruction": "x"}, parents=[(tool, "calls")])
         for accepted in (True, False):
             verdict = {"gate": "tool", "accepted": accepted, "reason": None if accepted else "acc", "round": 0}
-            batch.record("gate_verdicts", verdict | {"subject": tool})
+            batch.record("gate_verdicts", verdict | {"subject": tool if accepted else f"{tool}2"})
     return lake
 
 

@@ -85,6 +85,14 @@ def test_folding_step_by_step_gives_what_folding_at_once_gives(folder: Path, bat
     lake = fill(folder / "lake", batches)
     at_once = open_lake(folder / "lake").at(lake.events_version())
     assert [lake.read(name) for name in TABLES] == [at_once.rows(name) for name in TABLES]
+    said = {
+        (name, value): number
+        for number, (actions, _) in enumerate(batches)
+        for what, name, value in actions
+        if what == "record"
+    }
+    assert {(row["stage"], row["subject"]): row["calls"] for row in lake.read("costs")} == said
+    assert len(lake.read("costs")) == len(said)  # of each key the newest
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

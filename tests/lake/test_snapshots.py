@@ -21,7 +21,7 @@ def fill(lake: Lake, *numbers: int) -> None:
             theme = batch.create("theme", "a", {"title": f"{number}"}, files=files)
             batch.create("database", f"d{number}", {"round": number}, parents=[(theme, "theme")])
             batch.create("trajectory", f"t{number}", {"steps": ["x" * 70_000, number]})
-            batch.record("costs", {"stage": "s", "calls": number})
+            batch.record("costs", {"stage": "s", "subject": str(number), "calls": number})
 
 
 def everything(view) -> dict:

@@ -134,6 +134,8 @@ def test_nothing_secret_of_the_task_is_sent(model):
         ({"content": "  "}, "malformed"),
         ({"tool_calls": [{"function": {"name": "get_book", "arguments": "{not json"}}]}, "malformed"),
         ({"tool_calls": [{"function": {"name": "get_book", "arguments": "[1]"}}]}, "malformed"),
+        ({"tool_calls": [{"function": {"name": "get_book", "arguments": [1]}}]}, "malformed"),
+        ({"tool_calls": [{"function": {"name": "get_book", "arguments": "[" * 5000}}]}, "malformed"),
         ({"tool_calls": [{"function": {"arguments": "{}"}}]}, "malformed"),
         ({"tool_calls": [{"function": {"name": "get_book", "arguments": {"book_id": "B3"}}}]}, "tool"),
         ({"tool_calls": [{"function": {"name": "get_book", "arguments": ""}}]}, "tool"),

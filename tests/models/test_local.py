@@ -14,7 +14,8 @@ from tests.models import little
 
 
 def policy(model=None, **options):
-    return LocalPolicy(model or little.model(), little.renderer(), name="tiny", version="0", max_step=24, **options)
+    options = {"max_step": 24} | options
+    return LocalPolicy(model or little.model(), little.renderer(), name="tiny", version="0", **options)
 
 
 def play(policy, episodes=5, turns=4, *, together=True):
@@ -62,6 +63,32 @@ def test_an_episode_does_not_depend_on_its_neighbours():
     assert [[s.tokens.ids for s, _ in h] for h in together.values()] == [
         [s.tokens.ids for s, _ in h] for h in alone.values()
     ]
+
+
+def test_an_episode_whose_step_was_broken_off_goes_on_as_if_it_had_not_been(monkeypatch):
+    undisturbed = play(policy())
+    whole, calls = Decoder.write, []
+
+    def broken_once(self, *arguments, **options):
+        written = whole(self, *arguments, **options)
+        calls.append(0)
+        if len(calls) == 2:
+            raise MemoryError
+        return written
+
+    monkeypatch.setattr(Decoder, "write", broken_once)
+    broken = policy()
+    act = broken.act
+
+    def insistent(turns):
+        try:
+            return act(turns)
+        except MemoryError:
+            return act(turns)
+
+    broken.act = insistent
+    for one, other in zip(undisturbed.values(), play(broken).values(), strict=True):
+        assert [step.tokens.ids for step, _ in one] == [step.tokens.ids for step, _ in other]
 
 
 def test_samples_differ_by_seed_and_greedy_steps_do_not():
@@ -122,13 +149,60 @@ def test_a_full_context_makes_malformed_steps_and_spares_the_neighbours():
     assert len(fits.tokens.ids) > 0
 
 
+def test_a_full_context_stays_full_although_something_short_comes_next():
+    """The policy would go on without having read what did not fit."""
+    small, kept = policy(max_context=150), policy()
+    long = Observation(status="ok", value={"numbers": list(range(10, 60))})
+    history = [(small.act([little.turn()])[0], long)]
+    for _ in range(3):
+        [step] = small.act([little.turn(tuple(history))])
+        assert (step.kind, step.text) == ("malformed", CONTEXT_FULL)
+        history.append((step, little.REFUSED))
+    small.forget(["e"])
+    assert small.act([little.turn(tuple(history))])[0].text == CONTEXT_FULL
+    small.forget(["e"])
+    assert small.act([little.turn()])[0].tokens.ids == kept.act([little.turn()])[0].tokens.ids
+
+
+def test_the_mean_surprise_of_what_was_written_is_the_entropy_of_the_policy():
+    model, surprise, entropy = little.model(), [], []
+    for history in play(policy(model), episodes=60, turns=2).values():
+        ids, written, _, allowed = transcript(little.renderer(), little.script(), history, choices=True)
+        places = [place for place, by_policy in enumerate(written) if by_policy]
+        with torch.no_grad():
+            logits = model(torch.tensor([ids])).logits[0, [place - 1 for place in places]]
+        entropy += torch.distributions.Categorical(logits=among(logits, allowed)).entropy().tolist()
+        surprise += [-logprob for step, _ in history for logprob in step.tokens.logprobs]
+    assert len(entropy) == len(surprise) > 500
+    error = np.std(np.subtract(surprise, entropy)) / len(entropy) ** 0.5
+    assert np.mean(surprise) == pytest.approx(np.mean(entropy), abs=3 * error)
+    assert error < 0.1 * np.mean(entropy)
+
+
+@pytest.mark.parametrize(
+    ("limits", "longest"),
+    [
+        ({"max_step": None}, little.renderer().longest_step),
+        ({"max_step": None, "max_context": 160}, 40),
+        ({"max_step": 70, "max_context": 160}, 70),
+    ],
+)
+def test_a_step_is_as_long_as_is_said_or_suits_the_renderer_and_the_context(monkeypatch, limits, longest):
+    asked = []
+    whole = Decoder.write
+    monkeypatch.setattr(Decoder, "write", lambda self, *a, **o: asked.append(o["at_most"]) or whole(self, *a, **o))
+    policy(**limits).act([little.turn()])
+    assert asked == [longest]
+
+
 def test_a_saved_policy_loads_and_acts_alike(tmp_path):
     model = little.model()
     save(tmp_path, model, little.tokenizer())
-    loaded = LocalPolicy.load(tmp_path, version="0", temperature=0)
+    loaded = LocalPolicy.load(tmp_path, version="0", temperature=0, max_step=24)
     before = policy(model, temperature=0).act([little.turn()])[0].tokens.ids
-    assert loaded.act([little.turn()])[0].tokens.ids[: len(before)] == before
-    assert loaded.at(1.0).temperature == 1.0
+    assert loaded.act([little.turn()])[0].tokens.ids == before
+    tight = LocalPolicy.load(tmp_path, version="0", temperature=0, max_step=24, max_context=30)
+    assert tight.act([little.turn()])[0].text == CONTEXT_FULL
 
 
 def test_a_directory_without_a_model_is_refused_in_one_line(tmp_path):

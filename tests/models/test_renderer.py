@@ -92,9 +92,10 @@ def test_a_mark_inside_text_is_text():
 
 
 NO_STEPS = ["", "get_book", "<c>get_book book_id=<o>", "<a> copies=1<o>", "<c><o>", "<a> x=1<u><e>"]
+DEEP = [f"<a> copies={opened * 3000}<e>" for opened in ("⟦", "[")] + [f"<a> copies='{'[' * 3000}<e>"]
 
 
-@pytest.mark.parametrize("written", NO_STEPS)
+@pytest.mark.parametrize("written", [*NO_STEPS, *DEEP])
 def test_text_that_is_no_step_is_malformed_and_kept(written):
     tokenizer = little.tokenizer()
     pieces = re.split(f"({'|'.join(TinyRenderer.MARKS)})", written)
@@ -187,6 +188,10 @@ def test_a_chat_context_grows_as_the_template_would_write_it_at_once(chat):
         ('<think>hm</think><tool_call>{"name": "get", "arguments": "{}"}</tool_call>', "tool"),
         ('<tool_call>{"name": "get", "arguments": {</tool_call>', "malformed"),
         ('```json\n{"copies": 1}\n```', "answer"),
+        ('<tool_call>{"name": "get", "arguments": [1]}</tool_call>', "malformed"),
+        ('<tool_call>{"name": "get", "arguments": "' + "[" * 5000 + '"}</tool_call>', "malformed"),
+        ('<tool_call>{"name": ' + "[" * 5000 + "}</tool_call>", "malformed"),
+        ('{"copies": ' + "[" * 5000, "reply"),
         ("Which library?", "reply"),
         ("  ", "malformed"),
     ],

@@ -103,10 +103,11 @@ def test_every_checkpoint_says_what_it_was_trained_on(tmp_path):
         second = batch.create("checkpoint", "pi1-demonstrations", second,
                               parents=[(old, "demonstration"), (new, "demonstration")])  # fmt: skip
         third = {"name": "pi1", "round": 1, "method": "grpo", "steps_done": 2, "base": second, "task_set": tasks}
-        batch.create("checkpoint", "pi1", third, parents=[(tasks, "task_set")])
+        third = batch.create("checkpoint", "pi1", third, parents=[(tasks, "task_set")])
+        batch.observe(third, {"accepted": False})
     shown = [tuple(row.values()) for row in trainings_table(opened)]
     assert shown == [
-        ("pi0", "sft", None, 5, 1, 0, None, None),
-        ("pi1-demonstrations", "sft", "pi0", 3, 1, 1, None, None),
-        ("pi1", "grpo", "pi1-demonstrations", 2, None, None, 1, 2),
+        ("pi0", "sft", None, 5, 1, 0, None, None, None),
+        ("pi1-demonstrations", "sft", "pi0", 3, 1, 1, None, None, None),
+        ("pi1", "grpo", "pi1-demonstrations", 2, None, None, 1, 2, False),
     ]

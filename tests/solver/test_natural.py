@@ -167,7 +167,8 @@ def _built(theme: Theme, settings: Settings) -> Environment:
     assert isinstance(mined, Mined), f"no data for {theme.title}"
     snapshot = builds.Snapshot(version=VersionId(theme.theme_id), database=mined.database, files=mined.files, seed=seed)
     for richer in builds.enrich(snapshot, rounds=settings.complexification_rounds):
-        snapshot = dataclasses.replace(snapshot, database=richer.database, files=richer.files)
+        if isinstance(richer, builds.Enriched):  # a refused round leaves the database as it was
+            snapshot = dataclasses.replace(snapshot, database=richer.database, files=richer.files)
     made = builds.make_tools(snapshot, seed=settings.seed)
     kept = [verdict.tool for verdict in made.verdicts if verdict.accepted]
     return candidate(made.proposal.database, made.proposal.files, kept)

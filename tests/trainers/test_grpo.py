@@ -1,18 +1,22 @@
 """What reaches TRL from our episodes: masks, rewards, and the rows and padding that are left out of the loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_world.models.renderer import Transcript, transcript
-from agent_world.rollouts.model import Step, Tokens
+from agent_world.rollouts.model import Outcome, Step, Tokens
 from tests.models import little
 from tests.trainers import jobs
 from trainers import grpo, rollouts
 from trainers.data import first_turn
 from trainers.grpo import GrpoOptions
 from trainers.loss import episode_trainer
-from trainers.rollouts import Rollouts
+from trainers.rollouts import Rollouts, SpoiltStepError
 
 
 class Trainer:
@@ -84,14 +88,45 @@ def test_what_the_harness_spoilt_is_tried_again_and_then_has_no_reward(monkeypat
 
 def test_an_episode_that_was_spoilt_before_its_first_step_has_something_to_score(monkeypatch):
     """TRL looks at the last id of every completion."""
+    good = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
     nothing = jobs.trajectory(jobs.READING, (), "infra_error")
-    made, _ = rolled(monkeypatch=monkeypatch, trajectories=lambda call, index: nothing)
+    episodes = lambda call, index: good if call == 1 and index else nothing  # noqa: E731
+    made, _ = rolled(monkeypatch=monkeypatch, trajectories=episodes)
     batch = made(["0"] * 2, Trainer())
-    assert batch["completion_ids"] == [[little.renderer().pad]] * 2
-    assert batch["env_mask"] == [[0]] * 2
-    assert batch["logprobs"] == [[0.0]] * 2
-    assert batch["reward"] == [None, None]
-    assert set(made.transcripts) == {(*batch["prompt_ids"][0], *batch["completion_ids"][0])}
+    assert batch["completion_ids"][0] == [little.renderer().pad]
+    assert batch["env_mask"][0] == [0]
+    assert batch["logprobs"][0] == [0.0]
+    assert batch["reward"] == [None, 1.0]
+    assert (*batch["prompt_ids"][0], *batch["completion_ids"][0]) in made.transcripts
+
+
+def test_what_the_harness_spoilt_is_no_behaviour_of_the_policy():
+    good = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
+    failed = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE)[:1], "fail")
+    spoilt = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE)[:2], "infra_error")
+    lived = rollouts.statistics([good, failed])
+    assert rollouts.statistics([spoilt, good, spoilt, failed]) == lived | {"infra_errors": 2}
+    assert lived["truncated_frac"] == 0.5
+    assert lived["turns_mean"] == 2
+
+
+def test_a_step_in_which_the_harness_spoilt_everything_says_what_spoilt_it(monkeypatch):
+    outcome = Outcome(status="infra_error", detail="session: OSError: no space left")
+    spoilt = replace(jobs.trajectory(jobs.READING, ()), outcome=outcome)
+    made, calls = rolled(monkeypatch=monkeypatch, trajectories=lambda call, index: spoilt)
+    with pytest.raises(SpoiltStepError, match="every episode of the step was spoilt by the harness: session: OSError"):
+        made(["0"] * 2, Trainer())
+    assert calls == [2, 2, 2]
+
+
+def test_the_entropy_is_over_all_that_was_written_whether_it_moves_the_policy_or_not():
+    """A group that all passes has no advantage, and yet it shows what the policy is like."""
+    good = jobs.trajectory(jobs.READING, with_tokens(little.EPISODE))
+    failed = jobs.trajectory(jobs.WRITING, with_tokens(jobs.LOANS), "fail")
+    wrote = [p for t in (good, good, failed) for step, _ in t.steps for p in step.tokens.logprobs]
+    found = rollouts.statistics([good, good, failed])
+    assert found["entropy"] == pytest.approx(-sum(wrote) / len(wrote))
+    assert found["completion_tokens_mean"] == len(wrote) / 3
 
 
 def test_samples_of_a_task_go_on_counting_over_steps_so_that_no_draw_comes_twice(monkeypatch):
@@ -109,13 +144,22 @@ def test_samples_of_a_task_go_on_counting_over_steps_so_that_no_draw_comes_twice
     assert [sample for task, sample, _ in seen if task == "toy-read"] == [0, 1, 2, 3]
 
 
-def test_every_task_is_drawn_once_before_any_is_drawn_again():
-    order = grpo._order(10, GrpoOptions(steps=7, tasks_per_step=3), seed=1)
-    assert len(order) == 21
-    steps = [order[i : i + 3] for i in range(0, 21, 3)]
-    assert all(len(set(step)) == 3 for step in steps)
-    assert len(set(order[:9])) == 9
-    assert order != grpo._order(10, GrpoOptions(steps=7, tasks_per_step=3), seed=2)
+@given(size=st.integers(1, 6), more=st.integers(0, 14), steps=st.integers(1, 30), seed=st.integers(0, 9))
+def test_every_task_is_drawn_once_before_any_is_drawn_again_and_no_step_holds_one_twice(size, more, steps, seed):
+    tasks = size + more
+    order = grpo._order(tasks, GrpoOptions(steps=steps, tasks_per_step=size), seed)
+    assert len(order) == steps * size
+    for step in range(0, len(order), size):
+        assert len(set(order[step : step + size])) == size
+    for epoch in range(0, len(order), tasks):
+        drawn = order[epoch : epoch + tasks]
+        assert len(set(drawn)) == len(drawn)
+    assert set(order) <= set(range(tasks))
+
+
+def test_epochs_and_seeds_draw_in_another_order():
+    once, again = (grpo._order(30, GrpoOptions(steps=20, tasks_per_step=3), seed) for seed in (1, 2))
+    assert once[:30] != once[30:] != again[30:]
 
 
 @pytest.fixture

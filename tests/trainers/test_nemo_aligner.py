@@ -63,7 +63,7 @@ def test_the_asymmetric_clip_is_switched_on():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"options": {"base_architecture": "qwen3"}}, "use a llama base, or trl or nemo_rl for Qwen"),
+        ({"options": {"base_architecture": "qwen3"}}, "use a llama base, or trl for Qwen"),
         ({"options": {"base_file": "/models/hf"}}, "convert the checkpoint"),
         ({"hyper": {"max_turns": 40}}, "generates once and scores"),
         ({"hyper": {"max_generation_tokens": 81920}}, "no room for a prompt"),

@@ -26,7 +26,7 @@ def asking(instruction="Say it.", **answer):
     return Demonstration(turn, ((little.answer(**answer), None),))
 
 
-@pytest.mark.parametrize(("one", "other"), [(READ, WRITE), (WRITE, READ), (READ, READ)])
+@pytest.mark.parametrize(("one", "other"), [(READ, WRITE), (READ, READ)])
 def test_one_after_the_other_the_steps_are_those_of_both_and_the_answer_has_the_fields_of_both(one, other):
     both = spliced(one, other)
     assert both.turn.instruction == f"{one.turn.instruction} {other.turn.instruction}"
@@ -37,6 +37,11 @@ def test_one_after_the_other_the_steps_are_those_of_both_and_the_answer_has_the_
     jsonschema.validate(answer.answer, both.turn.answer_schema)
     assert set(both.turn.answer_schema["required"]) == set(both.turn.answer_schema["properties"]) == set(answer.answer)
     assert (both.turn.environment, both.turn.tools) == (one.turn.environment, one.turn.tools)
+
+
+def test_the_one_that_writes_comes_last_since_the_other_has_seen_the_untouched_database():
+    assert spliced(WRITE, READ) == spliced(READ, WRITE)
+    assert spliced(WRITE, READ).steps[: len(READ.steps) - 1] == READ.steps[:-1]
 
 
 def test_the_joined_ones_stay_as_they_were():

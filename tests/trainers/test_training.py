@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_world.codec import decode
 from agent_world.errors import BadInputError
 from agent_world.models.local import LocalPolicy
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
+from agent_world.rollouts.model import Trajectory
 from tests.trainers import jobs
 from trainers.checkpoint import checkpoint_digest
 from trainers.metrics import METRICS, read_metrics
@@ -70,9 +72,32 @@ def test_a_checkpoint_is_its_tensors_configuration_and_tokenizer_not_its_files(t
     assert checkpoint_digest(copy) == sft.digest
     (copy / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-5}))
     assert checkpoint_digest(copy) != sft.digest
+    (copy / "config.json").write_text(json.dumps(config))
+    assert checkpoint_digest(copy) == sft.digest
     (copy / "tokenizer.json").unlink()
     with pytest.raises(BadInputError, match="holds no tokenizer"):
         checkpoint_digest(copy)
+
+
+def test_another_chat_template_or_other_special_tokens_make_another_checkpoint(trained, tmp_path):
+    import shutil
+
+    from transformers import AutoTokenizer
+
+    _, _, sft, _ = trained
+    copy = Path(shutil.copytree(sft.checkpoint, tmp_path / "copy"))
+    tokenizer = AutoTokenizer.from_pretrained(copy)
+    tokenizer.save_pretrained(copy)  # says now that it was read from a folder
+    assert checkpoint_digest(copy) == sft.digest
+    seen = {sft.digest}
+    for template in ("{{ messages }}", "{{ tools }}"):
+        tokenizer.chat_template = template
+        tokenizer.save_pretrained(copy)
+        seen.add(checkpoint_digest(copy))
+    tokenizer.eos_token = "<r>"
+    tokenizer.save_pretrained(copy)
+    seen.add(checkpoint_digest(copy))
+    assert len(seen) == 4
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +140,10 @@ def test_grpo_twice_gives_the_same_checkpoint(half_trained, tmp_path):
     source, base, _ = half_trained
     first, second = (run_job(grpo(base, steps=2), source, tmp_path / name) for name in "ab")
     assert first.digest == second.digest
+    kept = [decode(Trajectory, json.loads(line)) for line in Path(first.rollouts_file).read_text().splitlines()]
+    assert len(kept) == 2 * 8
+    assert len({trajectory.task for trajectory in kept}) <= 2
+    assert all(trajectory.outcome.reward is not None for trajectory in kept)
 
 
 def test_a_run_that_collapses_is_stopped_and_rolled_back(half_trained, tmp_path):
@@ -139,7 +168,7 @@ def test_a_run_that_collapses_is_stopped_and_rolled_back(half_trained, tmp_path)
         ({"trajectories": ("failed@0",)}, "its outcome is fail"),
         ({"environments": ()}, "does not pin"),
         ({"base": None}, "names no base checkpoint"),
-        ({"backend": "nemo_rl"}, "launch what its `render` gives"),
+        ({"backend": "nemo_aligner"}, "launch what its `render` gives"),
     ],
 )
 def test_a_job_that_cannot_be_done_says_why(trained, tmp_path, change, complaint):

@@ -27,9 +27,13 @@ class ThemeDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeReading:
-    """A theme, or None when the document as a whole is unusable, and what was set aside on the way."""
+    """A theme, or why the document as a whole gives none, and the tools that were set aside on the way.
 
-    theme: Theme | None
+    Exactly one of `theme` and `rejection` is set.
+    """
+
+    theme: Theme | None = None
+    rejection: Quarantined | None = None
     faults: tuple[Quarantined, ...] = ()
 
 
@@ -82,17 +86,25 @@ def read_theme(connector: Connector, document: ThemeDocument) -> ThemeReading:
     try:
         draft = connector.parse(document)
     except UnusableDocumentError as error:
-        return ThemeReading(theme=None, faults=(_fault(document, error.reason, error.detail),))
+        return ThemeReading(rejection=_fault(document, error.reason, error.detail))
     return theme_of(draft)
 
 
 def theme_of(draft: Draft) -> ThemeReading:
-    """The theme of a parsed document, its tools checked one by one."""
+    """The gate of themes for one parsed document: it has a title and says what it is about, and a tool is usable.
+
+    Tools are checked one by one; a document that lists none needs none.
+    """
     document = draft.document
     checked = check_tools(draft.raw_tools, document.origin)
-    if draft.raw_tools and not checked.tools:
-        without = _fault(document, "no_tools", "none of its tools is usable")
-        return ThemeReading(theme=None, faults=(*checked.faults, without))
+    against = {
+        "no_title": ("it has no title", not draft.title.strip()),
+        "no_description": ("it does not say what it is about", not draft.description.strip()),
+        "no_tools": ("none of its tools is usable", bool(draft.raw_tools) and not checked.tools),
+    }
+    for reason, (why, holds) in against.items():
+        if holds:
+            return ThemeReading(rejection=_fault(document, reason, why), faults=checked.faults)
     theme = Theme(
         theme_id=document.origin,
         source=document.source,

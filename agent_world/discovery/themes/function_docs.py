@@ -42,7 +42,7 @@ class FunctionDocConnector:
         title = " ".join(name_words(document.origin.rpartition(":")[2])).capitalize()
         named = [tool for tool in tools if isinstance(tool.get("name"), str)]
         nouns, verbs = of_tools(named)
-        description = " ".join(str(tool.get("description") or "") for tool in named)[:2000]
+        description = " ".join(str(tool.get("description") or "") for tool in named).strip()[:2000]
         return Draft(
             document=document, title=title, description=description or title, raw_tools=tools, nouns=nouns, verbs=verbs
         )

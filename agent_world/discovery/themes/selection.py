@@ -35,10 +35,19 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedThemes:
-    """The themes of a run, those that promise data first within each source, and what was set aside."""
+    """The themes of a run, those that promise data first within each source, and what was set aside.
+
+    `rejected` are documents that their gate refused, `faults` single tools of whatever document.
+    """
 
     themes: tuple[Theme, ...]
-    quarantined: tuple[Quarantined, ...]
+    rejected: tuple[Quarantined, ...]
+    faults: tuple[Quarantined, ...]
+
+    @property
+    def quarantined(self) -> tuple[Quarantined, ...]:
+        """All that was set aside."""
+        return (*self.faults, *self.rejected)
 
 
 class Listed(NamedTuple):
@@ -56,14 +65,13 @@ def collect_themes(seed: int, count: int, *, corpus: Corpus, sources: ThemeSourc
     chosen = select_themes(listed, count, seed, outlook_of(connectors, listed, corpus))
     drafts, unusable = _parsed(connectors, chosen)
     distinct, near = without_near_duplicates(drafts)
-    themes: list[Theme] = []
-    faults: list[Quarantined] = []
-    for draft in distinct:
-        reading = theme_of(draft)
-        faults.extend(reading.faults)
-        if reading.theme:
-            themes.append(reading.theme)
-    return CollectedThemes(themes=tuple(themes), quarantined=(*duplicates, *unusable, *near, *faults))
+    readings = [theme_of(draft) for draft in distinct]
+    refused = [reading.rejection for reading in readings if reading.rejection]
+    return CollectedThemes(
+        themes=tuple(reading.theme for reading in readings if reading.theme),
+        rejected=(*duplicates, *unusable, *near, *refused),
+        faults=tuple(fault for reading in readings for fault in reading.faults),
+    )
 
 
 def list_documents(connectors: Sequence[Connector]) -> tuple[list[Listed], list[Quarantined]]:
@@ -136,20 +144,26 @@ def _found_for(drafts: Iterable[Draft | Quarantined], corpus: Corpus) -> dict[st
 
 
 def without_near_duplicates(drafts: Sequence[Draft]) -> tuple[list[Draft], list[Quarantined]]:
-    """Drafts that differ in at least a tenth of their words; the later of two alike is set aside."""
-    kept: list[tuple[Draft, frozenset[str]]] = []
+    """Drafts with a name of their own that differ in at least a tenth of their words.
+
+    The later of two alike is set aside.
+    """
+    kept: dict[str, tuple[Draft, frozenset[str]]] = {}
     duplicates = []
     for draft in drafts:
-        words = frozenset(stems(draft.text))
+        document, words = draft.document, frozenset(stems(draft.text))
         twin = next(
-            (other for other, theirs in kept if len(words & theirs) >= _SAME_WORDS * max(1, len(words | theirs))), None
-        )
-        if twin:
-            document = draft.document
-            duplicates.append(_duplicate(document.origin, twin.document.origin, "the same words", document.data))
+            (origin for origin, (_, theirs) in kept.items()
+             if len(words & theirs) >= _SAME_WORDS * max(1, len(words | theirs))),
+            None,
+        )  # fmt: skip
+        if document.origin in kept:
+            duplicates.append(_duplicate(document.origin, document.origin, "the same name", document.data))
+        elif twin:
+            duplicates.append(_duplicate(document.origin, twin, "the same words", document.data))
         else:
-            kept.append((draft, words))
-    return [draft for draft, _ in kept], duplicates
+            kept[document.origin] = draft, words
+    return [draft for draft, _ in kept.values()], duplicates
 
 
 def _parsed(connectors: Sequence[Connector], chosen: Sequence[str]) -> tuple[list[Draft], list[Quarantined]]:

@@ -1,10 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
+from agent_world.discovery.structure import structure
 from agent_world.discovery.toolsmith.documents import document_drafts
 from agent_world.discovery.toolsmith.view import view_of
+from agent_world.environments.model import DOCUMENTS_FOLDER
 from agent_world.environments.tool_gate import check_tools
+from agent_world.identity import VersionId
 from agent_world.sandbox import default_sandbox
-from tests.discovery.toolsmith.worlds import ferries, page, sheet
+from tests.discovery.toolsmith.worlds import ferries, page, raw_table, sheet
 
 HEADER = ("port_id", "note", "tariff", "since")
 ROWS = [
@@ -77,3 +82,19 @@ def test_a_document_nobody_can_make_out_gets_no_tool():
 
 def test_a_page_without_sections_only_takes_notes():
     assert list(judged(page("md", "no heading here"))) == ["annotate_guide_page"]
+
+
+def test_a_number_that_a_sheet_shares_with_the_records_is_no_key_of_theirs():
+    """Both count from one: that says nothing."""
+    decks = raw_table("decks", ("deck_id", "name"), [(n, f"Deck {n}") for n in range(1, 41)])
+    database, files = structure([decks], database_id="decks", theme=VersionId("decks@0"))
+    document, data = sheet("json", ("fee_number", "note"), [(n, f"note {n}") for n in range(1, 21)])
+    database = replace(database, documents=(document,))
+    files |= {f"{DOCUMENTS_FOLDER}/{document.path}": data}
+    [reader] = [
+        draft.tool
+        for draft in document_drafts(view_of(database, files), files, seed=1)
+        if draft.tool.pattern == "document_read"
+    ]  # fmt: skip
+    assert database.tables[0].column("deck_id").type == "integer"
+    assert reader.inputs["fee_number"].kind == "value"

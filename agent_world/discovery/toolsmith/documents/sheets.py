@@ -271,8 +271,8 @@ def _key_param(view: View, entries: Entries, key: str) -> Param:
 
 
 def _meaning(view: View, entries: Entries, column: str) -> Meaning:
-    """The key or label in the records that a column of the sheet repeats, where it does."""
-    values = {entry[column] for entry in entries if entry[column] is not None}
+    """The key or label in the records that a column of the sheet repeats, where it does: numbers meet by chance."""
+    values = {entry[column] for entry in entries if isinstance(entry[column], str)}
     for kind in ("key", "label"):
         for entity in view.entities:
             known = getattr(entity, kind)
