@@ -131,7 +131,7 @@ def train(
                     )
 
     batch = commit(context, world, f"checkpoint/{name}", "", derivation, fill)
-    (version,) = batch.versions
+    *_, version = batch.versions  # behind the rollouts that are kept
     used = checkpoint(world, name)
     _track(world, tracker, version, job, name=name, round=round, dagster_run=context.op_execution_context.run_id)
     return used
