@@ -1,14 +1,16 @@
 """Complexification: each round a richer version of the database (method.md 2, `phi`)."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import dagster as dg
 
 from agent_world.codec import decode
-from agent_world.discovery.builds import Enriched, Seed, Snapshot, enrich
+from agent_world.discovery.builds import Enriched, Seed, Snapshot, corpus, enrich
 from agent_world.discovery.model import Judgement, Theme
 from agent_world.environments.model import Database
-from agent_world.identity import VersionId
+from agent_world.identity import VersionId, canonical_json, sha256
 from agent_world.lake.batch import Batch
 from agent_world.world import Parents, World, save_database
 from assets.checks import check_specs, prove_all
@@ -38,6 +40,7 @@ def databases(
         jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
     work = partial(enrich, rounds=settings.complexification_rounds)
     failed = map_jobs(context, world, engine.engine, "databases", jobs, work, _save)
+    keep_times(world)
     rows = world.read("databases", where={"database_id": list(context.partition_keys)})
     for row in rows:
         context.add_asset_metadata(
@@ -80,10 +83,31 @@ def _save(snapshot: Snapshot, rounds: list[Enriched | Judgement], batch: Batch) 
 def save_round(batch: Batch, made: Enriched, parents: Parents, *, round: int = 0) -> VersionId:
     """A richer database, with the word of its gate."""
     version = save_database(batch, made.database, made.files, parents)
-    batch.observe(version, {"retrieved_at": made.retrieved_at})
     key = made.database.database_id
     judged(batch, "complexify", "database", version, made.judgement, environment=key, round=round)
     return version
+
+
+def keep_times(world: World) -> None:
+    """Observe when the sources that each database version brought in were read first.
+
+    In a batch of its own: with a clock's word in the batch of a stage, two lakes of one seed would differ in it.
+    """
+    times = {}
+    for row in world.read("databases"):
+        brought = {item["source"]["package"] for item in _added(row) if item["source"]}
+        time = corpus().retrieved_at(brought)
+        if time and time != row["retrieved_at"] and (row["state"] == "created" or not row["retrieved_at"]):
+            times[row["version_id"]] = time
+    if times:
+        with world.begin("retrieved", derivation=sha256(canonical_json(times))) as batch:
+            for version, time in times.items():
+                batch.observe(VersionId(version), {"retrieved_at": time})
+
+
+def _added(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tables and documents that the round of a database version added."""
+    return [item for item in (*row["tables"], *row["documents"]) if item["added_in"] == row["round"]]
 
 
 def refuse_round(batch: Batch, judgement: Judgement, key: str, number: int, *, round: int = 0) -> None:

@@ -14,7 +14,7 @@ from agent_world.engine import Engine
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
 from agent_world.world import World
-from assets.databases import refuse_round, save_round, snapshot_of
+from assets.databases import keep_times, refuse_round, save_round, snapshot_of
 from assets.environments import accept, built
 from assets.settings import Settings
 from assets.stage import Job, derive, map_jobs
@@ -40,6 +40,7 @@ def enlarge(
     work = partial(enrich_more, number=number, seed=settings.seed)
     save = partial(_save, number=number, round=round, diagnosis=diagnosis)
     map_jobs(context, world, engine, f"enrichment/r{round:02d}", jobs, work, save)
+    keep_times(world)
     richer = {row["environment"] for row in world.read("gate_verdicts", where={"gate": "environment", "round": round})}
     grown = []
     for key in (key for key in keys if key in richer):

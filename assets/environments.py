@@ -54,7 +54,7 @@ def accept(
     if not gates or not gates[-1]["accepted"]:
         return ()
     database = VersionId(gates[-1]["subject"])
-    parts = parts_of(world, database)
+    parts = parts_of(world, database, round)
     derivation = derive(settings, [], [database, *(row["version_id"] for row in parts)])
 
     def fill(batch: Batch) -> None:
@@ -72,10 +72,17 @@ def built(world: World, *, through: int) -> dict[str, dict]:
     return {row["environment_id"]: row for row in rows if (row["round"] or 0) <= through}
 
 
-def parts_of(world: World, database: VersionId) -> list[dict]:
-    """The accepted tools that were made for exactly this database version."""
+def parts_of(world: World, database: VersionId, round: int) -> list[dict]:
+    """The tools that were made for exactly this database version and that the gate of this round accepted.
+
+    Not those that are `accepted`: that is the last word on a version, which a later database may share.
+    """
     children = {row["child"] for row in world.read("edges", where={"parent": database, "role": "database"})}
-    return [row for row in world.read("tools", where={"accepted": True}) if row["version_id"] in children]
+    verdicts = world.read(
+        "gate_verdicts", where={"gate": "tool", "accepted": True, "round": round}, columns=["subject"]
+    )
+    kept = {row["subject"] for row in verdicts} & children
+    return [row for row in world.read("tools") if row["version_id"] in kept]
 
 
 def _save(world: World, batch: Batch, database: VersionId, tools: list[dict], round: int) -> VersionId:

@@ -40,7 +40,7 @@ def points(settings: Settings, round: int) -> list[str]:
 
 @dg.asset(
     group_name="training", kinds={"delta"}, deps=["base_policy", "round_policy"], partitions_def=rounds,
-    backfill_policy=IN_ONE_RUN, check_specs=check_specs("evaluation", "evaluations"),
+    backfill_policy=IN_ONE_RUN, check_specs=check_specs("evaluation", "evaluations", "trajectories"),
 )  # fmt: skip
 def evaluation(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource,
@@ -68,7 +68,7 @@ def evaluation(
     series = rates_by_point(world)
     rates = {f"{point} {mode}": rate for mode, shown in series.items() for point, rate, _, _ in shown}
     return report(
-        world, {**rates, "mlflow/runs": runs}, made, prove_all(world, "evaluations"),
+        world, {**rates, "mlflow/runs": runs}, made, prove_all(world, "evaluations", "trajectories"),
         plots={"pass rates": plots.pass_rates(series)},
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from agent_world.discovery.mining import environment_key
 from agent_world.discovery.model import Judgement, Mined, Quarantined, Rejected, Theme
 from agent_world.lake.batch import Batch
 from agent_world.world import World, save_database
+from assets.databases import keep_times
 from assets.partitions import environments
 from assets.progress import console
 from assets.resources import EngineResource, LakeResource, RunResource
@@ -39,6 +40,7 @@ def mined(
         for seed in seeds
     ]
     failed = map_jobs(context, world, engine.engine, "mined", jobs, mine_theme, _save)
+    keep_times(world)
     chosen = choose(world, settings.environments)
     context.instance.add_dynamic_partitions(environments.name, chosen)
     verdicts = Counter(row["verdict"] for row in world.read("themes", columns=["verdict"]))
@@ -82,7 +84,6 @@ def _save(seed: Seed, found: Mined | Rejected, batch: Batch) -> None:
         return
     key = found.database.database_id
     database = save_database(batch, found.database, found.files, [(theme, "theme")])
-    batch.observe(database, {"retrieved_at": found.retrieved_at})
     judged(batch, "database", "database", database, found.judgement, environment=key)
     packages = sorted({table.source.package for table in found.database.tables if table.source})
     fields = {"verdict": "matched", "matched_source": ", ".join(packages), "match_score": _score(found.match)}

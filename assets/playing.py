@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent_world.arena.evaluation import Mode, Sample, evaluate
-from agent_world.engine import Engine
+from agent_world.engine import Engine, Failure
 from agent_world.errors import AgentWorldError
 from agent_world.identity import VersionId
 from agent_world.models.local import LocalPolicy
@@ -18,6 +18,7 @@ from agent_world.world import BoundTask, World
 from assets.progress import Progress
 from assets.recipes import MAX_CONTEXT, MAX_STEP, MAX_TURNS
 from assets.settings import Settings
+from assets.stage import UnfinishedStageError
 
 _HAND = 128
 """Attempts that a worker is given at once, whatever the number of workers: who plays together is part of the result."""
@@ -31,6 +32,7 @@ def samples_of(
 
     Raises:
         UnplayedError: a worker could not play its share.
+        UnfinishedStageError: the machine kept it from doing so.
     """
     count = ceil(len(tasks) * samples / _HAND)
     hands = [tasks[start::count] for start in range(count)]
@@ -40,12 +42,21 @@ def samples_of(
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
         for done in engine.map(_play, dealt):
             if done.failure:
-                raise UnplayedError(done.failure.error)
+                raise unplayed(label, done.failure)
             played += done.result
             passed = sum(sample.status == "pass" for sample in played)
             progress.reach(len(played), f"{passed / len(played):.3f} passed")
     by_task = {task: list(own) for task, own in groupby(played, lambda found: found.task)}
     return [sample for bound in tasks for sample in by_task[bound.version]]
+
+
+def unplayed(label: str, failure: Failure) -> AgentWorldError:
+    """The error for a share that a worker could not play, with its trace as a note."""
+    if failure.passing:
+        return UnfinishedStageError(label, {"a worker": failure.error})
+    error = UnplayedError(failure.error)
+    error.add_note(failure.trace)
+    return error
 
 
 class UnplayedError(AgentWorldError):

@@ -36,14 +36,14 @@ def cold_start(
         hyper=cold_start_hyper(settings), trajectories=shown,
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="sft", round=0, job=job)
-    counts = {"demonstrations": len(shown), "mlflow/runs": tracked(world, [version])}
+    counts = {"demonstrations": len(shown), "mlflow/runs": tracked(world, ["sft"])}
     drawn = {"loss": plots.curves(curves(world, ("policy_loss", "context_loss"), ["sft"]))}
     return report(world, counts, [version], plots=drawn)
 
 
 @dg.asset(
     group_name="training", kinds={"delta", "torch"}, deps=["cold_start"],
-    check_specs=check_specs("base_policy", "checkpoints", "training_metrics", "task_sets"),
+    check_specs=check_specs("base_policy", "checkpoints", "training_metrics", "task_sets", "trajectories"),
 )  # fmt: skip
 def base_policy(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, tracker: TrackerResource,
@@ -58,7 +58,7 @@ def base_policy(
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job)
-    counts = {"tasks": general["size"], "learnable": tasks["size"], "mlflow/runs": tracked(world, [version])}
+    counts = {"tasks": general["size"], "learnable": tasks["size"], "mlflow/runs": tracked(world, ["pi0"])}
     drawn = {"training": plots.curves(curves(world, GRPO_CURVES, ["pi0"]))}
-    proofs = prove_all(world, "checkpoints", "training_metrics", "task_sets")
+    proofs = prove_all(world, "checkpoints", "training_metrics", "task_sets", "trajectories")
     return report(world, counts, [version], proofs, plots=drawn)

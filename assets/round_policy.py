@@ -27,7 +27,7 @@ from assets.tasks import order_for, produce_all
 from assets.training import checkpoint, demonstrations, job_of, task_set, tracked, train
 from trainers.job import TrainJob
 
-WRITTEN = ("tasks", "gate_verdicts", "task_sets", "checkpoints", "training_metrics")
+WRITTEN = ("tasks", "trajectories", "gate_verdicts", "task_sets", "checkpoints", "training_metrics")
 """The tables that have rules and that a round's training may write."""
 
 _REHEARSED = 3
@@ -61,7 +61,9 @@ def round_policy(
         if settings.control:
             shown = course.untargeted_demonstrations(len(shown))
             made += course.follow("control", "control", shown, course.untargeted(tasks["size"]))
-    runs = tracked(world, made)
+    lines = ("pi", "control") if settings.control else ("pi",)
+    numbers = [round_number(key) for key in context.partition_keys]
+    runs = tracked(world, [f"{line}{n}{step}" for line in lines for n in numbers for step in ("-demonstrations", "")])
     drawn = {"training": plots.curves(curves(world, GRPO_CURVES, runs))}
     return report(world, {"checkpoints": len(made), "mlflow/runs": runs}, made, prove_all(world, *WRITTEN), plots=drawn)
 

@@ -78,7 +78,7 @@ def map_jobs(
 ) -> list[str]:
     """Work on every job that is not committed yet, in parallel; commit each as it comes, in order.
 
-    A job whose work raises is set aside in `quarantine`, under the reason `FAILED` and with the trace, and its
+    A job whose work raises is set aside in `quarantine`, under the reason `FAILED`, and its
     neighbours go on: the same code would fail again. What the machine brought about stays open for the next run.
 
     Returns:
@@ -109,7 +109,7 @@ def map_jobs(
 
 
 def _set_aside(stage: str, partition: str, failure: Failure, batch: Batch) -> None:
-    batch.quarantine(stage=stage, item=partition, reason=FAILED, detail=failure.error, raw=failure.trace.encode())
+    batch.quarantine(stage=stage, item=partition, reason=FAILED, detail=failure.error, raw=failure.error.encode())
 
 
 def report(

@@ -14,7 +14,7 @@ from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import report
 from assets.tasks import order_for, produce_all, save_set
 
-WRITTEN = ("databases", "tools", "tool_tests", "environments", "tasks", "gate_verdicts", "task_sets")
+WRITTEN = ("databases", "tools", "tool_tests", "environments", "tasks", "trajectories", "gate_verdicts", "task_sets")
 """The tables that have rules and that targeting may write."""
 
 

@@ -44,7 +44,7 @@ def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunR
 
 @dg.asset(
     group_name="tasks", kinds={"delta"}, deps=["tool_graphs"], partitions_def=environments, backfill_policy=BY_100,
-    check_specs=check_specs("tasks", "tasks", "gate_verdicts"),
+    check_specs=check_specs("tasks", "tasks", "trajectories", "gate_verdicts"),
 )  # fmt: skip
 def tasks(
     context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource, engine: EngineResource
@@ -70,7 +70,7 @@ def tasks(
         "validity ladder": plots.ladder(ladder(world.read("gate_verdicts"))),
         "calls": plots.histogram(calls_by_kind(world), "gold calls"),
     }
-    return report(world, counts, accepted, prove_all(world, "tasks", "gate_verdicts"), plots=drawn)
+    return report(world, counts, accepted, prove_all(world, "tasks", "trajectories", "gate_verdicts"), plots=drawn)
 
 
 @dg.asset(group_name="tasks", kinds={"delta"}, deps=["tasks"], check_specs=check_specs("task_sets", "task_sets"))

@@ -55,7 +55,9 @@ def save_tools(snapshot: Snapshot, toolbox: Toolbox, batch: Batch, *, round: int
     """The database with its workflow tables, every tool with its tests, and what the gates said."""
     made = toolbox.proposal
     key = made.database.database_id
-    roles = [(snapshot.version, "previous"), (snapshot.seed.version, "theme")]
+    roles = [(snapshot.seed.version, "theme")]
+    if made.database != snapshot.database:  # where no workflow fits it is the same version
+        roles.append((snapshot.version, "previous"))
     database = save_database(batch, made.database, made.files, roles)
     for found in toolbox.verdicts:
         _save_tool(batch, key, database, found, round)

@@ -60,10 +60,10 @@ def checkpoint(world: World, name: str) -> VersionId:
     return version
 
 
-def tracked(world: World, versions: Sequence[VersionId]) -> dict[str, str]:
-    """Where MLflow keeps these checkpoints: name to run."""
-    rows = world.read("checkpoints", columns=["version_id", "name", "mlflow_run"])
-    return {row["name"]: row["mlflow_run"] for row in rows if row["version_id"] in set(versions)}
+def tracked(world: World, names: Sequence[str]) -> dict[str, str]:
+    """Where MLflow keeps these checkpoints, whether they are used or not: name to run."""
+    rows = world.read("checkpoints", where={"state": "created", "name": list(names)}, columns=["name", "mlflow_run"])
+    return {row["name"]: row["mlflow_run"] for row in rows}
 
 
 def job_of(
@@ -153,9 +153,12 @@ def _save(
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
     rollouts = Path(result.rollouts_file).read_text("utf-8").splitlines() if result.rollouts_file else []
     lived = [
-        save_trajectory(batch, decode(Trajectory, json.loads(line)), purpose="training", round=round)
+        save_trajectory(
+            batch, decode(Trajectory, json.loads(line)), purpose="training", round=round,
+            parents=[(version, {"base": "policy"}.get(role, role)) for version, role in parents],
+        )
         for line in rollouts
-    ]
+    ]  # fmt: skip
     payload = {
         "name": name,
         "round": round,

@@ -1,8 +1,8 @@
 """How a lake table is declared: one `TableSpec` a module gives its Arrow schema, keys and the meaning of each column.
 
 An artifact table holds one row a version: the standard columns below, then columns taken by name from the payload of
-`created` events, or, where `observed`, from later observations about that version. A fact table holds one row for each
-`recorded` event and has no versions. Derived tables are folded from the envelope of events.
+`created` events, or, where `observed`, from later observations about that version. A fact table holds, of each key, the
+row of the newest `recorded` event, and has no versions. Derived tables are folded from the envelope of events.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ TABLE = TableSpec(
     name="quarantine",
     shape="fact",
     meaning="Items that could not be used, with their raw bytes.",
-    key=("stage", "item", "reason"),
+    key=("stage", "item", "reason", "detail", "raw_blob"),
     columns=(
         text("stage", "stage"),
         text("item", "file, row, tool or page"),

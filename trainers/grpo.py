@@ -75,11 +75,13 @@ def train_grpo(
     metrics: MetricsFile,
     scratch: Path,
     sandbox: Sandbox | None = None,
+    version: str = "",
     kept: Path | None = None,
 ) -> Trained:
     """Train `model` in place. Every task of the set is drawn once before any is drawn again.
 
-    `kept` is a file for a sample of the rollouts: one group a step, a line an episode.
+    `kept` is a file for a sample of the rollouts, one group a step and a line an episode, which name `version` as the
+    policy that they began with.
 
     Raises:
         ValueError: fewer tasks than one step needs.
@@ -126,7 +128,7 @@ def train_grpo(
         shuffle_dataset=False,  # the order below is the order of training
         dataloader_num_workers=0,
     )
-    rollouts = Rollouts(model, renderer, tasks, options, seed, sandbox, kept)
+    rollouts = Rollouts(model, renderer, tasks, options, seed, sandbox, version=version, kept=kept)
     keys = [str(index) for index in _order(len(tasks), options, seed)]
     watch = _Watch(model, rollouts, options, metrics)
     trainer = episode_trainer()(

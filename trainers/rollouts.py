@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,16 +49,18 @@ class Rollouts:
         options: GrpoOptions,
         seed: int,
         sandbox: Sandbox | None,
+        *,
+        version: str = "",
         kept: Path | None = None,
     ) -> None:
-        """`kept` is a file for the first group of each step: a line an episode."""
+        """`version` is the checkpoint that training began with; `kept` a file for the first group of each step."""
         self._kept = kept
         self._renderer, self._tasks, self._options, self._seed, self._sandbox = renderer, tasks, options, seed, sandbox
         self._policy = LocalPolicy(
             model,
             renderer,
             name="grpo",
-            version="training",
+            version=version,
             temperature=options.temperature,
             max_step=options.max_generation_tokens,
             max_context=options.max_trajectory_tokens,
@@ -79,7 +82,7 @@ class Rollouts:
         if self._kept:
             with self._kept.open("a", encoding="utf-8") as file:
                 for trajectory in trajectories[: self._options.rollouts_per_task]:
-                    if trajectory.outcome.reward is not None:
+                    if trajectory.outcome.reward is not None and _is_finite(trajectory):
                         file.write(json.dumps(encode(trajectory)) + "\n")
         contexts = [
             self._context(self._tasks[int(key)], trajectory)
@@ -145,6 +148,11 @@ def spread(written: Sequence[bool], trajectory: Trajectory) -> list[float]:
     """Log-probabilities at the places the policy wrote, 0 elsewhere."""
     recorded = iter([p for step, _ in trajectory.steps if step.tokens for p in step.tokens.logprobs])
     return [next(recorded, 0.0) if by_policy else 0.0 for by_policy in written]
+
+
+def _is_finite(trajectory: Trajectory) -> bool:
+    """Whether weights that are numbers drew it; no others can be kept."""
+    return all(math.isfinite(p) for step, _ in trajectory.steps if step.tokens for p in step.tokens.logprobs)
 
 
 def statistics(trajectories: Sequence[Trajectory]) -> dict[str, float]:

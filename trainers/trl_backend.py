@@ -77,6 +77,7 @@ def _train_base(job: TrainJob, source: Source, out: Path, metrics: Path) -> Trai
                 seed=job.seed,
                 metrics=file,
                 scratch=out.with_name("trl"),
+                version=job.base or "",
                 kept=out.with_name(ROLLOUTS),
             )
     save(out, model, tokenizer)

@@ -38,15 +38,11 @@ class Snapshot:
 
 
 class Enriched(NamedTuple):
-    """One complexification round that counts: the richer database and its bytes, with the word of its gate.
-
-    `retrieved_at` is when the first of the sources that it brought in was read.
-    """
+    """One complexification round that counts: the richer database and its bytes, with the word of its gate."""
 
     database: Database
     files: Mapping[str, bytes]
     judgement: Judgement
-    retrieved_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +109,6 @@ def next_round(snapshot: Snapshot, number: int) -> Enriched | Judgement:
     """The database after complexification round `number`, or why the round does not count."""
     from agent_world.discovery.complexify import complexify
     from agent_world.discovery.gates import check_round
-    from agent_world.discovery.richness import known_sources
 
     try:
         richer = complexify(snapshot.database, snapshot.files, snapshot.seed.theme, corpus(), number)
@@ -125,8 +120,7 @@ def next_round(snapshot: Snapshot, number: int) -> Enriched | Judgement:
     judgement = check_round(snapshot.database, database, files)
     if not judgement.accepted:
         return judgement
-    fresh = known_sources(database) - known_sources(snapshot.database)
-    return Enriched(database, files, judgement, corpus().retrieved_at(fresh))
+    return Enriched(database, files, judgement)
 
 
 def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:

@@ -65,10 +65,10 @@ class Corpus:
         rows = self._connection.execute("SELECT name, sha256 FROM packages ORDER BY name").fetchall()
         return sha256(canonical_json([list(row) for row in rows]))
 
-    def retrieved_at(self, sources: Iterable[tuple[str, str]]) -> str:
-        """When the first of these (package, file) pairs was read, in UTC: the files of a package are read together."""
+    def retrieved_at(self, packages: Iterable[str]) -> str | None:
+        """When the first of these packages was read, in UTC; None when none of them is here."""
         times = dict(self._connection.execute("SELECT name, read_at FROM packages").fetchall())
-        return min(times[package] for package, _ in sources)
+        return min((times[package] for package in packages if package in times), default=None)
 
     @cached_property
     def documents(self) -> tuple[CorpusDocument, ...]:

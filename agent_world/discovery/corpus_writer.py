@@ -25,6 +25,7 @@ from agent_world.discovery.word_space import WordSpace
 from agent_world.discovery.words import expanded
 from agent_world.engine import Engine
 from agent_world.environments.model import Source
+from agent_world.errors import AgentWorldError
 from agent_world.identity import canonical_json, sha256
 
 MAX_ROWS = 3_000
@@ -81,8 +82,23 @@ class _PackageEntry:
     faults: tuple[Quarantined, ...]
 
 
+class UnfinishedCorpusError(AgentWorldError):
+    """The machine, not the package, kept a package from being read: a corpus without it would be another one."""
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(package, why)
+        self.package, self.why = package, why
+
+    def __str__(self) -> str:
+        return f"{self.package} could not be read for the corpus: {self.why}; give it room and try again"
+
+
 def write_corpus(path: Path, names: Sequence[str], background: Background, space: WordSpace) -> None:
-    """Write the corpus of these packages to a new file; one that cannot be read is noted among the faults."""
+    """Write the corpus of these packages to a new file; one that cannot be read is noted among the faults.
+
+    Raises:
+        UnfinishedCorpusError: for want of room, memory or file handles.
+    """
     connection = sqlite3.connect(path)
     try:
         connection.executescript(_SCHEMA)
@@ -93,6 +109,8 @@ def write_corpus(path: Path, names: Sequence[str], background: Background, space
             for done in engine.map(_prepare, names):
                 if done.result:
                     _insert(connection, done.result)
+                elif done.failure.passing:
+                    raise UnfinishedCorpusError(done.item, done.failure.error)
                 else:
                     cure = "; install it anew, or leave it out of the `data` extra" if done.failure.trace else ""
                     fault = (done.item, "package_unreadable", f"{done.failure.error}{cure}", b"")

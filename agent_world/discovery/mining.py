@@ -18,7 +18,7 @@ from agent_world.discovery.model import Judgement, Mined, RawTable, Rejected, Th
 from agent_world.discovery.normalise import split_wide
 from agent_world.discovery.references import find_references
 from agent_world.discovery.relevance import Evidence
-from agent_world.discovery.richness import known_sources, richness
+from agent_world.discovery.richness import richness
 from agent_world.discovery.sampling import sample
 from agent_world.discovery.selection import most_linked
 from agent_world.discovery.snapshot import assemble
@@ -78,8 +78,7 @@ def _build(
     judgement = check_database(database, files)
     if not judgement.accepted:
         return judgement
-    retrieved_at = corpus.retrieved_at(known_sources(database))
-    return Mined(database=database, files=files, match=match, judgement=judgement, retrieved_at=retrieved_at)
+    return Mined(database=database, files=files, match=match, judgement=judgement)
 
 
 def find_data(theme: Theme, corpus: Corpus) -> list[Evidence]:

@@ -115,15 +115,13 @@ class Judgement:
 class Mined:
     """What mining made of a theme: a database with its files.
 
-    `match` says why it got this data, `judgement` is the word of the gate of databases; `retrieved_at` is when the
-    first of its sources was read.
+    `match` says why it got this data, `judgement` is the word of the gate of databases.
     """
 
     database: Database
     files: Mapping[str, bytes]
     match: Judgement
     judgement: Judgement
-    retrieved_at: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class _Appended:
 
 
 class _Grown:
-    """A table that only grows."""
+    """A table that grows at its end."""
 
     def __init__(self, spec: TableSpec, base: pa.Table | None) -> None:
         self.spec = spec

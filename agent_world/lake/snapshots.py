@@ -19,6 +19,7 @@ from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.lake.blobs import Place, read_place
 from agent_world.lake.digest import batch_digests, table_digest
 from agent_world.lake.errors import ConflictError, DamagedError, NotFoundError, near
+from agent_world.lake.fold import FOLD
 from agent_world.lake.log import FOLDER
 from agent_world.lake.rows import having
 from lake_schemas import TABLES
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from agent_world.lake.view import View
 
 STAGE = "snapshot"
-_FORMAT = 1
+_FORMAT = 2
 
 
 class Problem(NamedTuple):
@@ -172,8 +173,15 @@ def _manifest(lake: Lake, version: int) -> dict[str, Any]:
         "batches": [batch._asdict() for batch in batch_digests(events)],
         "files": [_file(lake, path) for path in sorted(_paths(handle))],
         "blob_roots": sorted(set(roots.to_pylist())),
+        "folded_by": _folding(),
         "tables": tables,
     }
+
+
+def _folding() -> Digest:
+    """What decides how events become tables: the meaning of events, and every table's keys and columns."""
+    columns = {name: [*spec.key, "|", *(column.name for column in spec.all_columns)] for name, spec in TABLES.items()}
+    return sha256(canonical_json({"fold": FOLD, "tables": columns}))
 
 
 def _tables(view: View) -> dict[str, dict[str, Any]]:
@@ -214,8 +222,11 @@ def _check_batches(view: View, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _check_tables(view: View, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Tables are caches: where this code folds others out of the same events, the batches are what proves them."""
+    if manifest["folded_by"] != _folding():
+        return
     for name, pinned in manifest["tables"].items():
-        if name not in TABLES or table_digest(TABLES[name], view.table(name), volatile=False) != pinned["sha256"]:
+        if table_digest(TABLES[name], view.table(name), volatile=False) != pinned["sha256"]:
             yield Problem(f"table {name}", "folding the events gives other rows than the pinned ones")
 
 

@@ -63,7 +63,7 @@ def command(
             trajectories=trajectories, solver=solver, on_progress=tell,
         )  # fmt: skip
     print_rows([finding.row() for finding in findings], format)
-    click.echo(_scope(findings, sampled=tasks is not None or trajectories is not None), err=True)
+    click.echo(_scope(findings, sampled=tasks is not None or trajectories is not None, solver=solver), err=True)
     if any(finding.broken for finding in findings):
         sys.exit(1)
 
@@ -77,10 +77,10 @@ def checkpoint_gate(folder: Path, digest: Digest) -> str | None:
     return None if is_finite(folder) else "not_finite"
 
 
-def _scope(findings: list[Finding], sampled: bool) -> str:
+def _scope(findings: list[Finding], sampled: bool, solver: bool) -> str:
     """Whether this was everything."""
     if not sampled:
-        return "Everything accepted was audited."
+        return "Everything accepted was audited" + ("." if solver else ", but not by the solver.")
     seen = {finding.kind: finding for finding in findings}
     parts = [f"{f.audited} of {f.accepted} ({kind})" for kind, f in seen.items() if f.audited < f.accepted]
     return f"A sample only: {', '.join(parts)}."

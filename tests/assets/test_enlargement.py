@@ -75,7 +75,7 @@ def enlarge(lake, monkeypatch, enlarged):
     return enlargement.enlarge(dg.build_asset_context(), lake, Engine(1), SETTINGS, [KEY], **given)
 
 
-ENRICHED = Enriched(RICHER, TOY.files, Judgement(evidence={"added": {"members": "new"}}), "2026-01-02T08:00:00+00:00")
+ENRICHED = Enriched(RICHER, TOY.files, Judgement(evidence={"added": {"members": "new"}}))
 FOUND = Enlarged(enriched=ENRICHED, toolbox=toolbox(with_loans(RICHER)))
 REFUSED = Enlarged(enriched=ENRICHED, toolbox=toolbox(with_loans(RICHER), accepted=False))
 NOTHING = Judgement(reasons=("nothing_new",))

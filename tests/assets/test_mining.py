@@ -19,7 +19,6 @@ NONE = Judgement(reasons=("no_data",), evidence={"candidates": []})
 UNTRACED = Judgement(reasons=("too_few_tables", "no_provenance"), evidence={"tried": []})
 MINED = Mined(
     database=TOY.database, files=TOY.files, match=MATCH, judgement=Judgement(evidence={"tables": 4}),
-    retrieved_at="2026-01-02T08:00:00+00:00",
 )  # fmt: skip
 
 

@@ -55,7 +55,8 @@ def run(tmp_path, monkeypatch):
             monkeypatch.setattr(corpus_writer, "datetime", Clock(when))
         opened = build_corpus(tmp_path / cache, packages, themes=ferries.BACKGROUND)
         monkeypatch.setattr(builds, "corpus", lambda: opened)
-        monkeypatch.setattr(mining, "corpus", lambda: opened)
+        for stage in (mining, databases):
+            monkeypatch.setattr(stage, "corpus", lambda: opened)
         given = {
             "lake": LakeResource(uri=lake.uri), "run": RunResource.of(Settings(seed=seed)),
             "engine": EngineResource(workers=1),

@@ -31,6 +31,10 @@ def test_every_stage_left_its_artifacts(lake):
                   "trajectories", "checkpoints", "evaluations", "training_metrics", "diagnoses", "diagnosis_scores",
                   "tool_graph_edges", "gate_verdicts", "rewards", "runs"):  # fmt: skip
         assert lake.read(table), table
+    kept = lake.read("trajectories", where={"purpose": "training"})
+    played_from = {lake.resolve("checkpoint", name) for name in ("sft", "pi1-demonstrations")}
+    assert {row["policy_version"] for row in kept} <= played_from
+    assert kept
 
 
 def test_themes_without_data_are_rejected_by_evidence(lake):

@@ -160,7 +160,9 @@ def test_a_quarantined_item_keeps_its_raw_bytes(uri: str):
     lake = open_lake(uri)
     with lake.begin("themes", derivation="d") as batch:
         batch.quarantine(stage="themes", item="a.json, line 3", reason="not_json", detail="a comma", raw=b"\xff{,")
-    [row] = open_lake(uri).read("quarantine")
+        batch.quarantine(stage="themes", item="a.json, line 3", reason="not_json", detail="a brace", raw=b"}")
+    [row, other] = open_lake(uri).read("quarantine")
+    assert (row["item"], row["reason"]) == (other["item"], other["reason"])  # two bad rows of one file
     assert (row["item"], row["reason"]) == ("a.json, line 3", "not_json")
     assert lake.blob(row["raw_blob"]) == b"\xff{,"
 
