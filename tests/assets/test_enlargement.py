@@ -18,6 +18,7 @@ from assets.databases import snapshot_of
 from assets.environments import accept, built
 from assets.settings import Settings
 from assets.tools import save_tools
+from assets.verdicts import verdict
 from tests.toy import toy_environment
 from tests.toy_lake import THEME
 
@@ -106,6 +107,15 @@ def test_the_richer_database_names_the_diagnosis_that_asked_for_it(lake, monkeyp
     children = {row["child"] for row in lake.read("edges", where={"role": "diagnosis"})}
     richer = [row["version_id"] for row in lake.read("databases", where={"round": RICHER.round})]
     assert children & set(richer)
+
+
+def test_what_a_later_gate_says_of_a_tool_changes_nothing_of_what_was_accepted_before(lake):
+    before = lake.environment(KEY).version
+    tool = lake.read("tools")[0]["version_id"]
+    with lake.begin("enrichment/r01", KEY, derivation="later") as batch:
+        batch.observe(tool, {"accepted": False})
+        verdict(batch, "tool", "tool", tool, environment=KEY, accepted=False, reason="accuracy", round=1)
+    assert accept(dg.build_asset_context(), lake, SETTINGS, KEY, round=0) == (before,)
 
 
 def test_a_second_enlargement_makes_nothing_new(lake, monkeypatch):

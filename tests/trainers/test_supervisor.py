@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import psutil
@@ -75,7 +76,12 @@ def test_a_job_that_cannot_be_done_says_why_in_one_line(lake, tmp_path):
 
 def workers_below(pid=None):
     """The warm process and its job, below this process or another."""
-    return [child for child in psutil.Process(pid).children(recursive=True) if "trainers.warm" in child.cmdline()]
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # ended since, or a zombie
+            if "trainers.warm" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def test_jobs_share_a_process_that_has_imported_the_libraries(lake, tmp_path):
