@@ -101,8 +101,9 @@ def keep_times(world: World) -> None:
             times[row["version_id"]] = time
     if times:
         with world.begin("retrieved", derivation=sha256(canonical_json(times))) as batch:
-            for version, time in times.items():
-                batch.observe(VersionId(version), {"retrieved_at": time})
+            if not batch.done:
+                for version, time in times.items():
+                    batch.observe(VersionId(version), {"retrieved_at": time})
 
 
 def _added(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:

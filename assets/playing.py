@@ -42,21 +42,12 @@ def samples_of(
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
         for done in engine.map(_play, dealt):
             if done.failure:
-                raise unplayed(label, done.failure)
+                raise _unplayed(label, done.failure)
             played += done.result
             passed = sum(sample.status == "pass" for sample in played)
             progress.reach(len(played), f"{passed / len(played):.3f} passed")
     by_task = {task: list(own) for task, own in groupby(played, lambda found: found.task)}
     return [sample for bound in tasks for sample in by_task[bound.version]]
-
-
-def unplayed(label: str, failure: Failure) -> AgentWorldError:
-    """The error for a share that a worker could not play, with its trace as a note."""
-    if failure.passing:
-        return UnfinishedStageError(label, {"a worker": failure.error})
-    error = UnplayedError(failure.error)
-    error.add_note(failure.trace)
-    return error
 
 
 class UnplayedError(AgentWorldError):
@@ -68,6 +59,15 @@ class UnplayedError(AgentWorldError):
 
     def __str__(self) -> str:
         return f"the policy's attempts could not be played: {self.why}"
+
+
+def _unplayed(label: str, failure: Failure) -> AgentWorldError:
+    """The error for a share that a worker could not play, with its trace as a note."""
+    if failure.passing:
+        return UnfinishedStageError(label, {"a worker": failure.error})
+    error = UnplayedError(failure.error)
+    error.add_note(failure.trace)
+    return error
 
 
 class _Share(NamedTuple):

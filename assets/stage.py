@@ -78,8 +78,8 @@ def map_jobs(
 ) -> list[str]:
     """Work on every job that is not committed yet, in parallel; commit each as it comes, in order.
 
-    A job whose work raises is set aside in `quarantine`, under the reason `FAILED`, and its
-    neighbours go on: the same code would fail again. What the machine brought about stays open for the next run.
+    A job whose work raises is set aside in `quarantine`, under the reason `FAILED`, and its neighbours go on: the same
+    code would fail again. What the machine brought about stays open for the next run.
 
     Returns:
         The partitions that are set aside, now or before.

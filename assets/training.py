@@ -132,9 +132,8 @@ def train(
 
     batch = commit(context, world, f"checkpoint/{name}", "", derivation, fill)
     *_, version = batch.versions  # behind the rollouts that are kept
-    used = checkpoint(world, name)
     _track(world, tracker, version, job, name=name, round=round, dagster_run=context.op_execution_context.run_id)
-    return used
+    return checkpoint(world, name)
 
 
 def _heard(rows: list[dict[str, Any]], row: dict[str, Any], progress: Progress) -> None:
@@ -152,10 +151,10 @@ def _save(
     folder = Path(result.checkpoint)
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
     rollouts = Path(result.rollouts_file).read_text("utf-8").splitlines() if result.rollouts_file else []
+    played = [(parent, "policy" if role == "base" else role) for parent, role in parents]
     lived = [
         save_trajectory(
-            batch, decode(Trajectory, json.loads(line)), purpose="training", round=round,
-            parents=[(version, {"base": "policy"}.get(role, role)) for version, role in parents],
+            batch, decode(Trajectory, json.loads(line)), purpose="training", round=round, parents=played
         )
         for line in rollouts
     ]  # fmt: skip

@@ -117,6 +117,8 @@ def test_a_database_that_is_mined_again_keeps_its_version_and_says_the_later_tim
     run(lake, mining.mined, cache="b", when=EVENING, seed=8)
     [row] = lake.read("databases")
     assert (row["state"], row["rev"], row["retrieved_at"]) == ("created", 1, "2026-01-02T20:00:00+00:00")
+    run(lake, mining.mined, cache="a", when=MORNING, seed=9)
+    assert lake.read("databases") == [row], "what the first corpus said of it was said before"
 
 
 def test_faults_of_sources_reach_the_lake_once_and_the_user(run, lake, site, capsys):
