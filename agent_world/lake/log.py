@@ -13,19 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from agent_world.lake.errors import CommitError, DamagedError, DiskFullError, blame_full_disk, is_disk_full
 from agent_world.lake.faults import reach
+from agent_world.lake.parquet import decode, scan
 from agent_world.lake.storage import Storage
 from lake_schemas import EVENTS
 
@@ -221,30 +220,19 @@ class EventLog:
             raise DamagedError(f"{self._storage.uri}/{FOLDER}", "there is no table") from error
         return self._table
 
-    def _files(self, version: int) -> list[str]:
-        """Keys of the data files that came with `version`."""
+    def _files(self, version: int, *, fresh: bool = False) -> list[str]:
+        """Keys of the data files that came with `version`; with `fresh` only those that hold new rows."""
         entries = map(json.loads, self._storage.read(_log_key(version)).splitlines())
-        return [f"{FOLDER}/{unquote(entry['add']['path'])}" for entry in entries if "add" in entry]
+        added = [entry["add"] for entry in entries if "add" in entry]
+        return [f"{FOLDER}/{unquote(add['path'])}" for add in added if add["dataChange"] or not fresh]
 
     def _entry(self, version: int) -> pa.Table | None:
         """The events that came with `version`; None when the file has gone into a compacted one."""
         try:
-            entries = [json.loads(line) for line in self._storage.read(_log_key(version)).splitlines()]
-            parts = [
-                self._file(f"{FOLDER}/{unquote(entry['add']['path'])}")
-                for entry in entries
-                if entry.get("add", {}).get("dataChange")
-            ]
+            parts = [decode(key, self._storage.read(key)) for key in self._files(version, fresh=True)]
         except FileNotFoundError:
             return None
         return pa.concat_tables([SCHEMA.empty_table(), *(part.cast(SCHEMA) for part in parts)])
-
-    def _file(self, key: str) -> pa.Table:
-        data = self._storage.read(key)
-        try:
-            return pq.read_table(BytesIO(data))
-        except (OSError, pa.ArrowException) as error:
-            raise DamagedError(key, f"it cannot be read ({str(error).splitlines()[0]})") from error
 
     def _follow(self, version: int) -> None:
         events = self._entry(version)
@@ -258,26 +246,16 @@ class EventLog:
             parts = pa.concat_tables([chunk.events for chunk in self._chunks]).combine_chunks()
             self._chunks = [_Chunk(self._chunks[0].after, version, parts)]
 
-    def _blame(self, table: DeltaTable) -> None:
-        """Raise for the first data file that is missing or cannot be read."""
-        for path in pa.table(table.get_add_actions()).column("path").to_pylist():
-            key = f"{FOLDER}/{unquote(path)}"
-            try:
-                self._file(key)
-            except FileNotFoundError as error:
-                raise DamagedError(key, "the file is missing") from error
-
     def _load(self, after: int, through: int) -> pa.Table:
+        def wanted(file: dict[str, Any]) -> bool:
+            return file["max.commit_version"] > after and file["min.commit_version"] <= through
+
         table = self.handle()
-        place = (pc.field("commit_version") > after) & (pc.field("commit_version") <= through)
-        everything = after < 0 and through >= table.version()
-        try:
-            # Without threads: those of a scan that are left at exit abort the process (apache/arrow#39862).
-            events = table.to_pyarrow_dataset().to_table(filter=None if everything else place, use_threads=False)
-        except (OSError, pa.ArrowException):
-            self._blame(table)
-            raise
-        return _ordered(events.cast(SCHEMA))
+        parts = [part.cast(SCHEMA) for part in scan(self._storage, FOLDER, table, wanted=wanted)]
+        events = pa.concat_tables([SCHEMA.empty_table(), *parts])
+        if after >= 0 or through < table.version():
+            events = events.filter((pc.field("commit_version") > after) & (pc.field("commit_version") <= through))
+        return _ordered(events)
 
 
 def _marked(table: DeltaTable, batch: str) -> bool:

@@ -16,10 +16,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from agent_world.identity import canonical_json
-from agent_world.lake.errors import blame_full_disk
+from agent_world.lake.errors import DamagedError, blame_full_disk
 from agent_world.lake.faults import reach
 from agent_world.lake.fold import FOLD
 from agent_world.lake.log import TABLE_OPTIONS
+from agent_world.lake.parquet import scan
 from agent_world.lake.storage import Storage
 from agent_world.lake.tables import Base, Entry
 from lake_schemas import TABLES
@@ -64,15 +65,18 @@ class Projections:
         through = None if table is None else table.transaction_version(_FOLDED_THROUGH)
         if table is None or through is None:
             return None
+        schema = pa.schema([*((c.name, c.type) for c in TABLES[name].all_columns), (ROW, pa.int64())])
         try:
-            rows = table.to_pyarrow_dataset().to_table(use_threads=False).sort_by(ROW)  # see log.py
-        except (OSError, pa.ArrowException):
+            parts = list(scan(self._storage, f"{FOLDER}/{generation}/{name}", table))
+            if any(part.schema.names != schema.names for part in parts):
+                return None  # another schema
+            rows = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)]).sort_by(ROW)
+        except (DamagedError, pa.ArrowException):
             return None  # a cache with holes is no cache: fold again
-        schema = pa.schema([(column.name, column.type) for column in TABLES[name].all_columns])
         last = pc.max(rows.column(ROW)).as_py()
-        if rows.schema.names != [*schema.names, ROW] or rows.num_rows != (0 if last is None else last + 1):
-            return None  # another schema, or rows lost
-        return Base(through, rows.drop_columns([ROW]).cast(schema))
+        if rows.num_rows != (0 if last is None else last + 1):
+            return None  # rows lost
+        return Base(through, rows.drop_columns([ROW]))
 
     def folded_through(self, name: str) -> int:
         """The `events` version that the stored table has seen; -1 when there is none."""
