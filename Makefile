@@ -112,8 +112,8 @@ run: install ## Build environments and tasks, train a policy, run the rounds: ag
 test: install ## Run the tests: pytest $(ARGS)
 	@exec python -m pytest $(ARGS)
 
-verify: install ## Run the checks too long for `make test`: runs killed at ten points, two lakes from one seed, mutations of the core, the gain of GRPO, natural instructions
-	@exec python -m pytest -m long --timeout 7200 $(ARGS)
+verify: install ## Run the checks too long for `make test`: runs killed at ten points, two lakes from one seed, mutations of the core, natural instructions, what profiles default and full must show
+	@exec python -m pytest -m long --timeout 14400 $(ARGS)
 
 ui: install ## Open Dagster and MLflow on loopback over the lake: agent-world ui $(ARGS)
 	@exec agent-world ui $(ARGS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,7 +33,8 @@ class GrpoOptions:
     """Settings of one run. Rollouts of a step: `tasks_per_step` groups of `rollouts_per_task`.
 
     `chunk_tokens` bounds the padded tokens of one forward inside a step; `kl_rows` is on how many rollouts a step
-    measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`.
+    measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`. `live` rollouts are
+    played together, by as many processes as there are `threads`, where one can be forked.
     """
 
     steps: int
@@ -50,7 +52,8 @@ class GrpoOptions:
     max_turns: int = 40
     micro_batch: int | None = None
     chunk_tokens: int = 8192
-    live: int = 128
+    live: int = 64
+    threads: int = 1
     kl_rows: int = 16
     retries: int = 2
     snapshot_every: int = 5
@@ -143,7 +146,8 @@ def train_grpo(
         callbacks=[watch.callback()],
     )
     trainer.remove_callback(_printer())
-    trainer.train()
+    with closing(rollouts):
+        trainer.train()
     model.eval()
     return watch.finish(trainer.state.global_step)
 

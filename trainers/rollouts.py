@@ -19,6 +19,7 @@ from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Trajectory
 from agent_world.world import BoundTask
 from trainers.data import first_turn
+from trainers.players import Players, Seat
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -65,10 +66,16 @@ class Rollouts:
             max_step=options.max_generation_tokens,
             max_context=options.max_trajectory_tokens,
         )
+        self._players = Players(model, self._play, options.threads) if self._may_fork(model) else None
         self._start = _frozen_copy(model) if options.kl_rows and not options.kl_beta else None
         self._visits: Counter[int] = Counter()
         self.last: dict[str, float] = {}
         self.transcripts: dict[tuple[int, ...], Transcript] = {}  # of the last step, by their ids
+
+    def close(self) -> None:
+        """End what plays for it."""
+        if self._players:
+            self._players.close()
 
     def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
         """What TRL asks for: ids, masks, log-probabilities and rewards of one rollout a prompt, in order.
@@ -76,8 +83,7 @@ class Rollouts:
         Raises:
             SpoiltStepError: see `statistics`.
         """
-        specs = [self._spec(int(key)) for key in prompts]
-        trajectories = self._run(specs)
+        trajectories = self._run([self._seat(int(key)) for key in prompts])
         self.last = statistics(trajectories)
         if self._kept:
             with self._kept.open("a", encoding="utf-8") as file:
@@ -112,36 +118,51 @@ class Rollouts:
             return found
         return Transcript([*found.ids, self._renderer.pad], [*found.written, False], found.prompt)
 
-    def _spec(self, task: int) -> EpisodeSpec:
-        bound = self._tasks[task]
-        sample = self._visits[task]
+    def _seat(self, task: int) -> Seat:
+        seat = Seat(task, self._visits[task])
         self._visits[task] += 1
-        return EpisodeSpec(
-            task=bound.task,
-            environment=bound.environment,
-            sample=sample,
-            seed=seed_of("grpo", self._seed, bound.version, sample),
-            task_version=bound.version,
-        )
+        return seat
 
-    def _run(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
+    def _run(self, seats: Sequence[Seat]) -> list[Trajectory]:
         """All episodes; those that the harness spoilt are run again a few times."""
-        done = self._played(specs)
+        done = self._played(seats)
         for _ in range(self._options.retries):
             spoilt = [index for index, trajectory in enumerate(done) if trajectory.outcome.reward is None]
             if not spoilt:
                 break
-            again = self._played([specs[index] for index in spoilt])
+            again = self._played([seats[index] for index in spoilt])
             for index, trajectory in zip(spoilt, again, strict=True):
                 done[index] = trajectory
         return done
 
-    def _played(self, specs: Sequence[EpisodeSpec]) -> list[Trajectory]:
-        """One attempt each. The first step outside the format ends it: the rest would cost much and teach nothing."""
+    def _played(self, seats: Sequence[Seat]) -> list[Trajectory]:
+        """One attempt each, in hands that do not depend on how many play: who plays together is part of the result."""
+        count = -(-len(seats) // self._options.live)
+        hands = [seats[start::count] for start in range(count)]
+        played = self._players(hands) if self._players else list(map(self._play, hands))
+        return [played[index % count][index // count] for index in range(len(seats))]
+
+    def _play(self, seats: Sequence[Seat]) -> list[Trajectory]:
+        """These attempts together. The first step outside the format ends one: the rest would teach nothing."""
         options = self._options
         return roll_out(
-            specs, self._policy, sandbox=self._sandbox, max_steps=options.max_turns, max_malformed=1, live=options.live
+            [self._spec(seat) for seat in seats], self._policy, sandbox=self._sandbox, max_steps=options.max_turns,
+            max_malformed=1, live=options.live,
+        )  # fmt: skip
+
+    def _spec(self, seat: Seat) -> EpisodeSpec:
+        bound = self._tasks[seat.task]
+        return EpisodeSpec(
+            task=bound.task,
+            environment=bound.environment,
+            sample=seat.sample,
+            seed=seed_of("grpo", self._seed, bound.version, seat.sample),
+            task_version=bound.version,
         )
+
+    def _may_fork(self, model: PreTrainedModel) -> bool:
+        """Whether others can play: a given sandbox and a GPU belong to this process alone."""
+        return self._options.threads > 1 and self._sandbox is None and model.device.type == "cpu"
 
 
 def spread(written: Sequence[bool], trajectory: Trajectory) -> list[float]:

@@ -163,7 +163,6 @@ def _forwarding_signals(worker: subprocess.Popen[str]) -> Iterator[None]:
 
 
 _ENVIRONMENT = {
-    "OMP_WAIT_POLICY": "PASSIVE",  # spinning threads starve each other as soon as a core is shared
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
     "HF_HUB_OFFLINE": "1",
     "TRL_EXPERIMENTAL_SILENCE": "1",
