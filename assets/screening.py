@@ -1,6 +1,7 @@
-"""Screening: which tasks of a set can teach a policy by reward, as found by trying (notes in docs/training.md)."""
+"""Screening: which tasks can teach a policy by reward, as found by trying (notes in docs/training.md)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -20,27 +21,29 @@ TRIES = 4
 
 def learnable(
     context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, *, policy: VersionId,
-    name: str, round: int, tasks: dict[str, Any],
+    name: str, round: int, sets: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:  # fmt: skip
-    """The tasks of a set that the policy passes now and then, as a named set of their own.
+    """The tasks of these sets that the policy passes now and then, as a named set of their own.
 
-    A group of rollouts that all pass or all fail has no advantage and moves nothing. Where no task is left, the whole
-    set is taken.
+    A group of rollouts that all pass or all fail has no advantage and moves nothing. Where no task is left, all are
+    taken.
     """
     label = f"learnable-{name}"
+    tasks = list(dict.fromkeys(task for each in sets for task in each["tasks"]))
 
     def fill(batch: Batch) -> None:
-        bound = [world.task(task) for task in tasks["tasks"]]
+        bound = [world.task(task) for task in tasks]
         tried = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
         passed = Counter(sample.task for sample in tried if sample.status == "pass")
         failed = Counter(sample.task for sample in tried if sample.status == "fail")
-        chosen = [task for task in tasks["tasks"] if passed[task] and failed[task]] or tasks["tasks"]
+        chosen = [task for task in tasks if passed[task] and failed[task]] or tasks
         payload = {
             "name": label, "purpose": "training", "round": round, "tasks": chosen, "size": len(chosen),
-            "passes": {task: passed[task] for task in tasks["tasks"]},
+            "passes": {task: passed[task] for task in tasks},
         }  # fmt: skip
-        parents = [(VersionId(tasks["version_id"]), "task_set"), (policy, "policy")]
+        parents = [*((VersionId(each["version_id"]), "task_set") for each in sets), (policy, "policy")]
         batch.create("task_set", label, payload, parents=parents)
 
-    commit(context, world, "screening", name, derive(settings, [], [policy, tasks["version_id"]]), fill)
+    derivation = derive(settings, [], [policy, *(each["version_id"] for each in sets)])
+    commit(context, world, "screening", name, derivation, fill)
     return task_set(world, label)

@@ -117,7 +117,7 @@ def train_grpo(
         scale_rewards="group",
         temperature=options.temperature,
         learning_rate=options.learning_rate,
-        lr_scheduler_type="linear",
+        lr_scheduler_type="constant_with_warmup",
         warmup_steps=options.warm_up_steps,
         adam_beta1=0.9,
         adam_beta2=0.99,

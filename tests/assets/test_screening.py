@@ -65,7 +65,7 @@ def choose(lake):
     general = screening.task_set(lake, "training")
     chosen = screening.learnable(
         dg.build_asset_context(), lake, Engine(1), Settings(), policy=lake.resolve("checkpoint", "sft"), name="pi0",
-        round=0, tasks=general,
+        round=0, sets=[general],
     )  # fmt: skip
     return chosen, {lake.task(task).task.task_id.removeprefix("toy-") for task in chosen["tasks"]}
 
