@@ -52,8 +52,8 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=64, practice=120, held_out=16, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
-        grpo_steps=45, round_sft_steps=600, round_grpo_steps=30, control=True,
+        tasks=96, practice=120, held_out=24, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
+        grpo_steps=60, round_sft_steps=600, round_grpo_steps=30, control=True,
     ),
 }  # fmt: skip
 

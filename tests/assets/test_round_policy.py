@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import dagster as dg
@@ -16,6 +17,7 @@ from assets.resources import EngineResource, LakeResource, RunResource, TrackerR
 from assets.settings import Settings
 from assets.targeted import set_name
 from assets.tasks import _rank, order_for, produce_all, save_set
+from assets.training import task_set
 from tests.toy import toy_environment
 from tests.toy_lake import save_toy
 
@@ -104,6 +106,19 @@ def test_the_control_gets_as_many_new_demonstrations_but_none_that_a_diagnosis_a
     assert len(fresh) == len([each for each in targeted if each[1] == 1])
     assert jobs["control1"].task_set != jobs["pi1"].task_set
     assert jobs["control1"].hyper.steps == jobs["pi1"].hyper.steps
+
+
+def test_grpo_tries_the_targeted_set_with_general_tasks_beside_it_and_the_control_general_ones_only(lake, jobs):
+    purposes = {row["version_id"]: row["purpose"] for row in lake.read("tasks")}
+    tried = {}
+    for line in ("pi1", "control1"):
+        passes = task_set(lake, f"learnable-{line}")["passes"]
+        assert jobs[line].task_set == task_set(lake, f"learnable-{line}")["version_id"]
+        tried[line] = Counter(purposes[task] for task in passes)
+    targeted = task_set(lake, set_name(1))["size"]
+    assert tried["pi1"]["targeted"] == targeted
+    assert 0 < tried["pi1"]["general"] <= round_policy._BESIDE * targeted
+    assert set(tried["control1"]) == {"general"}
 
 
 def test_both_start_from_the_same_policy_and_pin_what_they_train_on(lake, jobs):
