@@ -29,7 +29,7 @@ Play = Callable[[Sequence[Seat]], list[Trajectory]]
 class Players:
     """`count` processes forked from this one. They share its model's weights: what a step changes, they see.
 
-    Fork before a GPU or another thread is in use. They end with this process.
+    They are forked at the first call, so this process must not use a GPU; they end with it.
     """
 
     def __init__(self, model: PreTrainedModel, play: Play, count: int) -> None:

@@ -71,7 +71,7 @@ class Projections:
             if any(part.schema.names != schema.names for part in parts):
                 return None  # another schema
             rows = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)]).sort_by(ROW)
-        except (DamagedError, pa.ArrowException):
+        except (DamagedError, OSError, pa.ArrowException):
             return None  # a cache with holes is no cache: fold again
         last = pc.max(rows.column(ROW)).as_py()
         if rows.num_rows != (0 if last is None else last + 1):
