@@ -35,6 +35,9 @@ class GrpoOptions:
     `chunk_tokens` bounds the padded tokens of one forward inside a step; `kl_rows` is on how many rollouts a step
     measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`. `live` rollouts are
     played together, by as many processes as there are `threads`, where one can be forked.
+
+    A rollout ends without reward at its `max_repeats`-th equal step that brought back the same (None: never). A loss
+    that is divided by the length of an episode hardly feels a loop that runs on to the last turn, and such loops grow.
     """
 
     steps: int
@@ -50,6 +53,7 @@ class GrpoOptions:
     max_trajectory_tokens: int = 1024
     max_generation_tokens: int = 128
     max_turns: int = 40
+    max_repeats: int | None = 3
     micro_batch: int | None = None
     chunk_tokens: int = 8192
     live: int = 64

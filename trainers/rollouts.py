@@ -143,11 +143,11 @@ class Rollouts:
         return [played[index % count][index // count] for index in range(len(seats))]
 
     def _play(self, seats: Sequence[Seat]) -> list[Trajectory]:
-        """These attempts together. The first step outside the format ends one: the rest would teach nothing."""
+        """These attempts together. The first step outside the format ends one, as does a loop: more teaches nothing."""
         options = self._options
         return roll_out(
             [self._spec(seat) for seat in seats], self._policy, sandbox=self._sandbox, max_steps=options.max_turns,
-            max_malformed=1, live=options.live,
+            max_malformed=1, max_repeats=options.max_repeats, live=options.live,
         )  # fmt: skip
 
     def _spec(self, seat: Seat) -> EpisodeSpec:

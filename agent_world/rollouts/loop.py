@@ -12,7 +12,7 @@ from agent_world.environments.model import Environment
 from agent_world.environments.session import open_session
 from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
 from agent_world.rollouts.episode import Episode, Opener, User
-from agent_world.rollouts.model import Outcome, Policy, Step, Trajectory
+from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory
 from agent_world.rollouts.rewards import Judge, judge_all
 from agent_world.tasks.model import Task
 
@@ -59,6 +59,7 @@ def roll_out(
     sandbox: Sandbox | None = None,
     max_steps: int = MAX_STEPS,
     max_malformed: int = MAX_MALFORMED,
+    max_repeats: int | None = None,
     live: int = 64,
     user: User | None = None,
     free_form: Judge | None = None,
@@ -68,7 +69,7 @@ def roll_out(
 
     An episode that the policy cannot go on with (its `act` raises for it alone as well) is an `infra_error`; its
     neighbours go on. An episode without an answer after `max_steps` steps has failed, and so has one with
-    `max_malformed` steps that were none.
+    `max_malformed` steps that were none, or with `max_repeats` equal steps that all brought back the same.
 
     Raises:
         PinMismatchError, UnjudgeableTaskError: an episode that should never have been opened.
@@ -88,7 +89,7 @@ def roll_out(
                     name=names[index], open_session=open_session,
                 )  # fmt: skip
             ready = {index: episode for index, episode in running.items() if not episode.over}
-            _advance(list(ready.values()), policy, max_steps, max_malformed)
+            _advance(list(ready.values()), policy, max_steps, max_malformed, max_repeats)
             ended = [index for index, episode in running.items() if episode.over]
             policy.forget([names[index] for index in ended])
             for index in ended:
@@ -119,7 +120,9 @@ def version_of(task: Task) -> VersionId:
     return version_id(task.task_id, content_hash("task", encode(task)))
 
 
-def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int, max_malformed: int) -> None:
+def _advance(
+    episodes: Sequence[Episode], policy: Policy, max_steps: int, max_malformed: int, max_repeats: int | None
+) -> None:
     """One step for each episode."""
     for episode, step in zip(episodes, _steps(episodes, policy), strict=True):
         if isinstance(step, Exception):
@@ -129,8 +132,19 @@ def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int, max_ma
         malformed = sum(taken.kind == "malformed" for taken, _ in episode.steps)
         if not episode.over and malformed >= max_malformed:
             episode.give_up(f"{malformed} malformed steps")
+        elif not episode.over and max_repeats and _repeats(episode) >= max_repeats:
+            episode.give_up(f"the same step {max_repeats} times")
         elif not episode.over and len(episode.steps) >= max_steps:
             episode.give_up(f"no answer within {max_steps} steps")
+
+
+def _repeats(episode: Episode) -> int:
+    """How often the last step was taken in this episode and brought back what it did now."""
+    return [_seen(*taken) for taken in episode.steps].count(_seen(*episode.steps[-1]))
+
+
+def _seen(step: Step, observation: Observation | None) -> tuple[object, ...]:
+    return step.kind, step.tool, step.arguments, step.text, observation
 
 
 def _steps(episodes: Sequence[Episode], policy: Policy) -> list[Step | Exception]:

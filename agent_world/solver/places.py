@@ -82,35 +82,42 @@ class Select(NamedTuple):
 Slot = Give | Feed | Sort | Known | Select
 
 
+KnownSlots = dict[tuple[int, str, int, bool], tuple[Constraint, list[tuple[float, Slot]]]]
+"""By the constraint's identity, tool, depth and `check`; the constraint is kept so that its identity stays its own."""
+
+
 @dataclass(slots=True)
 class Places:
-    """Scores places over one toolbox; `banned` are assignments that were tried in vain."""
+    """Scores places over one toolbox; `banned` are assignments that were tried in vain.
+
+    `unbanned` is what was found without a ban: the same for all who read the same constraints, so they may share it.
+    """
 
     box: Toolbox
+    unbanned: KnownSlots
     banned: set[Blame] = field(default_factory=set)
-    _known: dict[tuple[int, str, int, bool], tuple[Constraint, list[tuple[float, Slot]]]] = field(default_factory=dict)
+    _left: KnownSlots = field(default_factory=dict)
 
     def ban(self, blames: set[Blame]) -> None:
         """Does without these assignments from now on."""
         self.banned |= blames
-        self._known.clear()
+        self._left.clear()
 
     def unban(self, blames: set[Blame]) -> None:
         """Takes a ban back."""
         self.banned -= blames
-        self._known.clear()
+        self._left.clear()
 
     def slots(
         self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool = False
     ) -> list[tuple[float, Slot]]:
         """Where `constraint` could go in a call of `tool`, best first; with `check` also fields of a single record."""
         key = (id(constraint), tool.name, depth, check)
-        known = self._known.get(key)
-        if known is None:
-            self._known[key] = constraint, []  # ends a circle of links
+        known = self._left if self.banned else self.unbanned
+        if key not in known:
             found = sorted(self._slots(constraint, tool, depth, check), key=lambda pair: -pair[0])
-            known = self._known[key] = constraint, found
-        return known[1]
+            known[key] = constraint, found
+        return known[key][1]
 
     def best(self, constraint: Constraint, tool: IndexedTool, depth: int) -> float:
         """The score of the best place; 0 when there is none."""

@@ -18,7 +18,7 @@ from agent_world.solver.index import Toolbox, toolbox_of
 from agent_world.solver.kinds import kinds_of
 from agent_world.solver.mentions import tokenise
 from agent_world.solver.model import Branch, Clause, Compare, Constraint, Extreme, Mention, Part, is_strong, mark_of
-from agent_world.solver.places import Places, is_yearly
+from agent_world.solver.places import KnownSlots, Places, is_yearly
 from agent_world.solver.plan import Chance, Planner
 from agent_world.solver.reading import flat, read
 from agent_world.solver.run import Runner
@@ -57,8 +57,8 @@ class Situation:
     def at_start(cls, turn: Turn, noise: random.Random, temperature: float, budget: int) -> Situation:
         """The situation before the first step."""
         box = toolbox_of(turn.tools)
-        chance, places, runner = Chance(noise, temperature), Places(box), Runner(box, budget)
         known = _understood(box, turn.instruction, json.dumps(turn.answer_schema, default=dict))
+        chance, places, runner = Chance(noise, temperature), Places(box, known.places), Runner(box, budget)
         return cls(
             box=box,
             chance=chance,
@@ -174,6 +174,7 @@ class _Reading:
     goals: list[Goal]
     aligned: dict[str, list[tuple[Clause, float]]]
     discourse: Discourse
+    places: KnownSlots = field(default_factory=dict)
 
 
 @lru_cache(maxsize=64)

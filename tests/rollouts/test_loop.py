@@ -75,6 +75,43 @@ def test_an_episode_without_an_answer_ends_after_the_last_step():
     assert (trajectory.outcome.status, trajectory.outcome.failed) == ("fail", ("no_answer",))
 
 
+class _Rounds(Scripted):
+    """Goes round and round: a book, another one, the first again."""
+
+    name = "rounds"
+
+    def play(self, turn):
+        while True:
+            for book in ("B3", "B6"):
+                yield Step(kind="tool", tool="get_book", arguments={"book_id": book})
+
+
+class _Persistent(Scripted):
+    """Lends the same book three times, each a loan of its own, and then answers."""
+
+    name = "persistent"
+
+    def play(self, turn):
+        for _ in range(3):
+            yield Step(kind="tool", tool=WRITING.plan[-1].tool, arguments=WRITING.plan[-1].arguments)
+        yield answer_step(WRITING.answer)
+
+
+@pytest.mark.parametrize(("policy", "steps"), [(_Endless(), 3), (_Rounds(), 5)])
+def test_an_episode_that_goes_in_circles_ends_where_it_is_told_to(policy, steps):
+    [trajectory] = roll_out(specs(READING), policy, max_steps=9, max_repeats=3)
+    assert len(trajectory.steps) == steps
+    assert (trajectory.outcome.status, trajectory.outcome.failed) == ("fail", ("no_answer",))
+    assert "3 times" in trajectory.outcome.detail
+    [free] = roll_out(specs(READING), policy, max_steps=9)
+    assert len(free.steps) == 9
+
+
+def test_a_step_that_brings_back_something_else_is_no_circle():
+    [trajectory] = roll_out(specs(WRITING), _Persistent(), max_repeats=3)
+    assert [step.kind for step, _ in trajectory.steps] == ["tool", "tool", "tool", "answer"]
+
+
 def test_three_malformed_steps_end_an_episode():
     [trajectory] = roll_out(specs(READING), _Babble())
     assert [step.kind for step, _ in trajectory.steps] == ["malformed"] * 3
