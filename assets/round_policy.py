@@ -33,7 +33,7 @@ WRITTEN = ("tasks", "trajectories", "gate_verdicts", "task_sets", "checkpoints",
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
 
-_BESIDE = 3
+_BESIDE = 2
 """So many general tasks at most are tried for GRPO beside each targeted one."""
 
 _CANDIDATES = 1.6
