@@ -10,12 +10,13 @@ from agent_world.world import World, save_trajectory
 from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.playing import samples_of
+from assets.playing import replays_of, samples_of
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.tasks import order_for, produce_all, save_set
 from assets.training import checkpoint
+from assets.verdicts import verdict
 
 
 def categories(world: World, round: int) -> dict[str, str]:
@@ -58,13 +59,14 @@ def arena(
 def attempt(
     context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, round: int, tasks: VersionId
 ) -> tuple[VersionId, ...]:
-    """Attempts of the round's policy at the round's tasks, each a trajectory with its reward."""
+    """Attempts of the round's policy at the round's tasks: each a trajectory, with its reward and its replay."""
     version = checkpoint(world, f"pi{round - 1}")
     derivation = derive(settings, ["samples"], [version, tasks])
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in world.payload(tasks)["tasks"]]
-        for sample in samples_of(world, engine, settings, version, bound, mode="sampled", samples=settings.samples):
+        played = samples_of(world, engine, settings, version, bound, mode="sampled", samples=settings.samples)
+        for sample, replay in zip(played, replays_of(engine, bound, played), strict=True):
             made = save_trajectory(
                 batch,
                 sample.trajectory,
@@ -80,5 +82,10 @@ def attempt(
                     "failed": list(outcome.failed),
                 },
             )  # fmt: skip
+            if replay:
+                verdict(
+                    batch, replay.gate, "trajectory", made, environment=sample.environment, accepted=replay.accepted,
+                    reason=replay.reason, evidence=replay.evidence, round=round,
+                )  # fmt: skip
 
     return commit(context, world, "arena/attempts", f"r{round:02d}", derivation, fill).versions

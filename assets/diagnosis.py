@@ -30,8 +30,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
     for key in context.partition_keys:
         round = round_number(key)
         version = checkpoint(world, f"pi{round - 1}")
-        rows = world.read("trajectories", where={"purpose": "arena", "round": round, "policy_version": version})
-        names = [row["version_id"] for row in rows]
+        names = attempts(world, round, version)
         training = task_set(world, "training")
         derivation = derive(settings, [], [version, training["version_id"], *names])
 
@@ -47,6 +46,15 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
         made.append(found)
         weak[key] = keys
     return report(world, {"weak": weak}, made, prove_all(world, "diagnoses"))
+
+
+def attempts(world: World, round: int, policy: VersionId) -> list[str]:
+    """The policy's attempts in the arena of a round, less those whose replay showed something else."""
+    where = {"gate": "trajectory", "accepted": False, "round": round}
+    unlike = {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}
+    where = {"purpose": "arena", "round": round, "policy_version": policy}
+    names = [row["version_id"] for row in world.read("trajectories", where=where, columns=["version_id"])]
+    return [name for name in names if name not in unlike]
 
 
 def diagnosis_of(world: World, round: int) -> tuple[VersionId, Diagnosis]:

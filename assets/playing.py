@@ -13,7 +13,10 @@ from agent_world.errors import AgentWorldError
 from agent_world.identity import VersionId
 from agent_world.models.local import LocalPolicy
 from agent_world.models.named import laid_down
+from agent_world.rollouts.model import Trajectory
 from agent_world.sandbox import default_sandbox
+from agent_world.tasks.gates import trajectory_gate
+from agent_world.tasks.verdicts import GateVerdict
 from agent_world.world import BoundTask, World
 from assets.progress import Progress
 from assets.recipes import MAX_CONTEXT, MAX_STEP, MAX_TURNS
@@ -50,6 +53,23 @@ def samples_of(
     return [sample for bound in tasks for sample in by_task[bound.version]]
 
 
+def replays_of(engine: Engine, tasks: Sequence[BoundTask], played: Sequence[Sample]) -> list[GateVerdict | None]:
+    """The word of the gate `trajectory` on each sample, in order; None where the harness broke: it has no end to reach.
+
+    `tasks` are those that were played, in order.
+
+    Raises:
+        UnplayedError, UnfinishedStageError: as in `samples_of`.
+    """
+    own = {task: [sample.trajectory for sample in samples] for task, samples in groupby(played, lambda s: s.task)}
+    found: list[GateVerdict | None] = []
+    for done in engine.map(_replay, [_Played(bound, own[bound.version]) for bound in tasks]):
+        if done.failure:
+            raise _unplayed("replays", done.failure)
+        found += done.result
+    return found
+
+
 class UnplayedError(AgentWorldError):
     """Attempts that a worker could not make."""
 
@@ -79,6 +99,21 @@ class _Share(NamedTuple):
     mode: Mode
     samples: int
     seed: int
+
+
+class _Played(NamedTuple):
+    """A task and all attempts at it."""
+
+    bound: BoundTask
+    trajectories: Sequence[Trajectory]
+
+
+def _replay(own: _Played) -> list[GateVerdict | None]:
+    task, environment, sandbox = own.bound.task, own.bound.environment, default_sandbox()
+    return [
+        trajectory_gate(each, task, environment, sandbox=sandbox) if each.outcome.status != "infra_error" else None
+        for each in own.trajectories
+    ]
 
 
 def _play(share: _Share) -> list[Sample]:

@@ -183,8 +183,13 @@ def save_judged(order: Order, judged: Sequence[Judged], batch: Batch) -> None:
             )  # fmt: skip
         for trajectory in found.trajectories:
             save_trajectory(batch, trajectory, purpose="solver", round=task.round)
-        if found.demonstration:
-            save_trajectory(batch, found.demonstration, purpose="demonstration", round=task.round)
+        if found.demonstration and found.replay:
+            purpose = "demonstration" if found.replay.accepted else "solver"  # which is kept, but never imitated
+            shown = save_trajectory(batch, found.demonstration, purpose=purpose, round=task.round)
+            verdict(
+                batch, found.replay.gate, "trajectory", shown, environment=key, accepted=found.replay.accepted,
+                reason=found.replay.reason, evidence=found.replay.evidence, round=task.round,
+            )  # fmt: skip
 
 
 def save_set(

@@ -111,6 +111,7 @@ def gate_task(
         random_passes=passes,
         trajectories=trajectories,
         demonstration=demonstration,
+        replay=_replay_gate(case, demonstration),
     )
 
 
@@ -132,8 +133,11 @@ def practise(
     specs = case.specs("practice", range(PRACTICE_RUNS))
     tried = roll_out(specs, _Team({spec.seed: solver(spec.seed) for spec in specs}), sandbox=sandbox)
     shown = demonstrate(tried, task, environment, sandbox=sandbox)
-    tier = "practice" if shown else None
-    return TaskVerdict(task_id=task.task_id, tier=tier, gates=gates, trajectories=tuple(tried), demonstration=shown)
+    replayed = _replay_gate(case, shown)
+    return TaskVerdict(
+        task_id=task.task_id, tier="practice" if replayed and replayed.accepted else None, gates=gates,
+        trajectories=tuple(tried), demonstration=shown, replay=replayed,
+    )  # fmt: skip
 
 
 def audit(
@@ -292,6 +296,12 @@ def _solver_gate(case: _Case, solver: SolverFactory) -> tuple[GateVerdict, tuple
     evidence = {"runs": len(outcomes), "passes": _passes(outcomes), "consistent": consistent, "failed": failed}
     reason = None if consistent >= CONSISTENT_RUNS else "not_consistent"
     return _verdict("solver", outcomes, reason, evidence), tuple(trajectories)
+
+
+def _replay_gate(case: _Case, demonstration: Trajectory | None) -> GateVerdict | None:
+    if demonstration is None:
+        return None
+    return trajectory_gate(demonstration, case.task, case.environment, sandbox=case.sandbox)
 
 
 class _Team:

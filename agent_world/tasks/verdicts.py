@@ -61,7 +61,8 @@ class TaskVerdict:
 
     `tier` is ``train`` when every gate accepted, ``hard`` when only the solver's did not; ``practice`` for a task that
     is only ever demonstrated, which the dear gates did not see; None when the task is not kept. `trajectories` are the
-    solver's runs, `demonstration` is the best of them without its detours.
+    solver's runs, `demonstration` is the best of them without its detours, and `replay` the word of the gate
+    `trajectory` on it: only one that replays is imitated.
     """
 
     task_id: str
@@ -71,6 +72,7 @@ class TaskVerdict:
     random_passes: int | None = None
     trajectories: tuple[Trajectory, ...] = ()
     demonstration: Trajectory | None = None
+    replay: GateVerdict | None = None
 
     @property
     def accepted(self) -> bool:

@@ -10,6 +10,7 @@ import torch
 from agent_world import world
 from agent_world.engine import Engine
 from agent_world.models.tiny import save
+from agent_world.rollouts.model import Outcome
 from agent_world.world import save_task
 from assets import playing
 from assets.settings import Settings
@@ -33,12 +34,19 @@ def lake(tmp_path):
     return opened
 
 
-def play(lake, engine):
-    tasks = [lake.task(row["version_id"]) for row in lake.read("tasks")]
-    version = lake.resolve("checkpoint", "sft")
+def tasks_of(lake):
+    return [lake.task(row["version_id"]) for row in lake.read("tasks")]
+
+
+def samples(lake, engine):
+    tasks, version = tasks_of(lake), lake.resolve("checkpoint", "sft")
     found = playing.samples_of(lake, engine, Settings(), version, tasks, mode="sampled", samples=3)
     assert [(sample.task, sample.sample) for sample in found] == [(t.version, n) for t in tasks for n in range(3)]
-    return [sample.trajectory for sample in found]
+    return found
+
+
+def play(lake, engine):
+    return [sample.trajectory for sample in samples(lake, engine)]
 
 
 def test_attempts_do_not_depend_on_the_number_of_workers(lake, monkeypatch):
@@ -55,3 +63,15 @@ def test_a_worker_that_cannot_play_says_why(lake, monkeypatch):
     monkeypatch.setattr(playing, "evaluate", lambda *_, **__: 1 / 0)
     with pytest.raises(playing.UnplayedError, match="division by zero"):
         play(lake, Engine(1))
+
+
+def test_what_was_played_replays_what_was_forged_does_not_and_what_broke_has_no_end(lake):
+    played = samples(lake, Engine(1))
+    first, second, *rest = played
+    forged = replace(first, trajectory=replace(first.trajectory, final_digest="0" * 64))
+    broken = replace(second, trajectory=replace(second.trajectory, outcome=Outcome(status="infra_error")))
+    with Engine(2) as engine:
+        words = playing.replays_of(engine, tasks_of(lake), [forged, broken, *rest])
+    assert (words[0].accepted, words[0].reason, words[1]) == (False, "other_digest", None)
+    assert all(word.gate == "trajectory" and word.accepted for word in words[2:])
+    assert len(words) == len(played)

@@ -56,6 +56,15 @@ def test_accepted_tasks_are_of_both_kinds_and_some_change_the_state(lake):
     assert any(row["state_diff"] for row in accepted)
 
 
+def test_every_demonstration_and_every_attempt_in_the_arena_was_replayed(lake):
+    verdicts = {row["subject"]: row["accepted"] for row in lake.read("gate_verdicts", where={"gate": "trajectory"})}
+    for purpose in ("demonstration", "arena"):
+        rows = lake.read("trajectories", where={"purpose": purpose})
+        assert rows
+        assert all(verdicts.pop(row["version_id"]) for row in rows)
+    assert not verdicts
+
+
 def test_no_evaluation_task_was_trained_on(lake):
     sets = {row["name"]: set(row["tasks"]) for row in lake.read("task_sets")}
     assert not sets["training"] & sets["held_out"]

@@ -5,10 +5,12 @@ import pytest
 from agent_world.environments.model import Call
 from agent_world.identity import VersionId
 from agent_world.rollouts.episode import PinMismatchError
+from agent_world.rollouts.loop import Replay
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.policies import Gold, Scripted, answer_step, tool_step
 from agent_world.sandbox import default_sandbox
 from agent_world.solver import Solver
+from agent_world.tasks import gates
 from agent_world.tasks.gates import gate_task, practise
 from agent_world.tasks.production import Order, make, practice, produce
 from agent_world.tasks.verdicts import GATES
@@ -44,6 +46,7 @@ def test_a_practice_task_has_passed_the_cheap_gates_has_a_demonstration_and_is_n
     assert tuple(gate.gate for gate in verdict.gates) == CHEAP
     assert all(gate.accepted for gate in verdict.gates)
     assert verdict.demonstration.outcome.status == "pass"
+    assert (verdict.replay.gate, verdict.replay.accepted) == ("trajectory", True)
     assert (verdict.solver_passes, verdict.random_passes) == (None, None)
 
 
@@ -51,6 +54,12 @@ def test_the_demonstration_has_no_detour_and_the_tries_are_kept_as_they_were():
     verdict = practised(WRITING, lambda seed: Wandering(WRITING))
     assert [call.tool for call in verdict.demonstration.calls] == list(WRITING.shape)
     assert {len(tried.calls) for tried in verdict.trajectories} == {len(WRITING.plan) + 1}
+
+
+def test_a_demonstration_that_replays_otherwise_is_not_kept_and_the_verdict_says_why(monkeypatch):
+    monkeypatch.setattr(gates, "replay", lambda *_, **__: Replay(digest="0" * 64, same_digest=False, differs_at=None))
+    verdict = practised(WRITING)
+    assert (verdict.tier, verdict.replay.accepted, verdict.replay.reason) == (None, False, "other_digest")
 
 
 @pytest.mark.parametrize(("right", "kept"), [(0, False), (1, True), (2, True)])
