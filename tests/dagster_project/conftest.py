@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from agent_world import world
-
-
-def agent_world(*arguments: str, lake: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line on `lake`."""
-    command = [sys.executable, "-m", "dagster_project.cli", *arguments, "--lake", str(lake)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+from tests.command import agent_world
 
 
 @pytest.fixture(scope="session")

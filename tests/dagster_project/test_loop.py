@@ -8,7 +8,7 @@ import pytest
 
 from agent_world import world
 from agent_world.home import service_home
-from tests.dagster_project.conftest import agent_world
+from tests.command import agent_world
 
 
 def versions(lake: world.World) -> list[dict[str, str]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from click.testing import CliRunner, Result
 from agent_world.errors import AgentWorldError
 from agent_world.lake import Lake
 from dagster_project.cli import cli
+from tests.command import agent_world
 
 
 @pytest.fixture
@@ -166,8 +165,7 @@ def test_a_mistake_is_an_error_of_ours_with_one_line(filled: Lake, arguments: tu
 
 def test_a_directory_that_is_no_lake_gets_one_line_and_a_non_zero_exit(tmp_path: Path):
     (tmp_path / "cat.jpg").write_bytes(b"")
-    command = [sys.executable, "-c", "from dagster_project.cli import main; main()", "status", "--lake", str(tmp_path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = agent_world("status", lake=tmp_path)
     assert found.returncode == 1 and found.stdout == ""
     [line] = found.stderr.splitlines()
     assert f"{tmp_path} is not a lake: it has no lake.json but holds cat.jpg" in line

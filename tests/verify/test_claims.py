@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,19 +10,16 @@ import pytest
 from agent_world import world
 from agent_world.arena.evaluation import paired_difference
 from agent_world.world import World
+from tests.command import agent_world
 
 pytestmark = pytest.mark.long
 
-
-def agent_world(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line; hours at most."""
-    command = [sys.executable, "-m", "dagster_project.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=4 * 3600, check=False)
+_HOURS = 4 * 3600
 
 
 def ran(lake: Path, profile: str) -> World:
     """A lake after a run of the profile."""
-    done = agent_world("run", "--profile", profile, "--lake", str(lake))
+    done = agent_world("run", "--profile", profile, lake=lake, timeout=_HOURS)
     assert done.returncode == 0, done.stderr[-3000:]
     return world.open(lake)
 
@@ -76,7 +71,7 @@ def test_a_default_run_measures_five_points_on_a_hundred_tasks(default):
 
 
 def test_every_accepted_artifact_of_a_default_run_passes_its_gates_again(default):
-    done = agent_world("audit", "--lake", default.uri)
+    done = agent_world("audit", lake=default.uri, timeout=_HOURS)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 

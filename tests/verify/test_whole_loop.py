@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from agent_world.home import service_home
 from agent_world.identity import rng
 from agent_world.lake.faults import KILL_AT
 from agent_world.lake.lineage import impact
+from tests.command import agent_world
 
 pytestmark = pytest.mark.long
 
@@ -32,16 +31,13 @@ KILLS = tuple(f"{point}:{rng('kill', place).randint(1, most)}" for place, (point
 
 def run(lake: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """One smoke run on one thread, so that checkpoints are comparable."""
-    command = [sys.executable, "-m", "dagster_project.cli", "run", "--profile", "smoke", "--threads", "1"]
-    command += ["--lake", str(lake), *options]
-    threads = {"OMP_NUM_THREADS": "1", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False, env=os.environ | threads)
+    profile = ("run", "--profile", "smoke", "--threads", "1")
+    return agent_world(*profile, *options, lake=lake, timeout=1800, **{"OMP_NUM_THREADS": "1", **environment})
 
 
 def verified(lake: Path) -> subprocess.CompletedProcess[str]:
     """Every projection folded again from the events and compared."""
-    command = [sys.executable, "-m", "dagster_project.cli", "replay", "--verify", "--lake", str(lake)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    return agent_world("replay", "--verify", lake=lake)
 
 
 def versions(lake: Path) -> dict[str, list[str]]:
@@ -83,10 +79,7 @@ def test_the_lake_answers_with_the_databases_of_dagster_and_mlflow_deleted(undis
     shutil.copytree(undisturbed, lake)
     assert not Path(f"{lake}.services").exists()
     for command in (("replay", "--verify"), ("lineage", "upstream", "pi1")):
-        done = subprocess.run(
-            [sys.executable, "-m", "dagster_project.cli", *command, "--lake", str(lake)],
-            capture_output=True, text=True, timeout=600, check=False,
-        )  # fmt: skip
+        done = agent_world(*command, lake=lake)
         assert done.returncode == 0, done.stderr
     assert service_home(str(undisturbed)).exists()
 
