@@ -16,7 +16,7 @@ from assets.settings import Settings
 from assets.stage import commit, derive, report
 from assets.tasks import order_for, produce_all, save_set
 from assets.training import checkpoint
-from assets.verdicts import verdict
+from assets.verdicts import gated
 
 
 def categories(world: World, round: int) -> dict[str, str]:
@@ -83,9 +83,6 @@ def attempt(
                 },
             )  # fmt: skip
             if replay:
-                verdict(
-                    batch, replay.gate, "trajectory", made, environment=sample.environment, accepted=replay.accepted,
-                    reason=replay.reason, evidence=replay.evidence, round=round,
-                )  # fmt: skip
+                gated(batch, replay, "trajectory", made, environment=sample.environment, round=round)
 
     return commit(context, world, "arena/attempts", f"r{round:02d}", derivation, fill).versions

@@ -30,7 +30,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
     for key in context.partition_keys:
         round = round_number(key)
         version = checkpoint(world, f"pi{round - 1}")
-        names = attempts(world, round, version)
+        names = replayed_attempts(world, round, version)
         training = task_set(world, "training")
         derivation = derive(settings, [], [version, training["version_id"], *names])
 
@@ -48,7 +48,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
     return report(world, {"weak": weak}, made, prove_all(world, "diagnoses"))
 
 
-def attempts(world: World, round: int, policy: VersionId) -> list[str]:
+def replayed_attempts(world: World, round: int, policy: VersionId) -> list[str]:
     """The policy's attempts in the arena of a round, less those whose replay showed something else."""
     where = {"gate": "trajectory", "accepted": False, "round": round}
     unlike = {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}

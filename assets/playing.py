@@ -45,7 +45,7 @@ def samples_of(
         dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
         for done in engine.map(_play, dealt):
             if done.failure:
-                raise _unplayed(label, done.failure)
+                raise _unplayed(f"attempts of {label}", done.failure)
             played += done.result
             passed = sum(sample.status == "pass" for sample in played)
             progress.reach(len(played), f"{passed / len(played):.3f} passed")
@@ -65,27 +65,27 @@ def replays_of(engine: Engine, tasks: Sequence[BoundTask], played: Sequence[Samp
     found: list[GateVerdict | None] = []
     for done in engine.map(_replay, [_Played(bound, own[bound.version]) for bound in tasks]):
         if done.failure:
-            raise _unplayed("replays", done.failure)
+            raise _unplayed("replays of attempts", done.failure)
         found += done.result
     return found
 
 
 class UnplayedError(AgentWorldError):
-    """Attempts that a worker could not make."""
+    """What a worker could not play."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why)
+        self.what, self.why = what, why
 
     def __str__(self) -> str:
-        return f"the policy's attempts could not be played: {self.why}"
+        return f"{self.what} could not be played: {self.why}"
 
 
-def _unplayed(label: str, failure: Failure) -> AgentWorldError:
+def _unplayed(what: str, failure: Failure) -> AgentWorldError:
     """The error for a share that a worker could not play, with its trace as a note."""
     if failure.passing:
-        return UnfinishedStageError(label, {"a worker": failure.error})
-    error = UnplayedError(failure.error)
+        return UnfinishedStageError(what, {"a worker": failure.error})
+    error = UnplayedError(what, failure.error)
     error.add_note(failure.trace)
     return error
 

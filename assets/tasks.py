@@ -24,7 +24,7 @@ from assets.partitions import BY_100, environments
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
 from assets.stage import Job, commit, derive, map_jobs, report
-from assets.verdicts import verdict
+from assets.verdicts import gated
 
 
 @dg.asset(
@@ -177,19 +177,13 @@ def save_judged(order: Order, judged: Sequence[Judged], batch: Batch) -> None:
             },
         )
         for gate in found.gates:
-            verdict(
-                batch, gate.gate, "task", version, environment=key, accepted=gate.accepted, reason=gate.reason,
-                evidence=gate.evidence, round=task.round,
-            )  # fmt: skip
+            gated(batch, gate, "task", version, environment=key, round=task.round)
         for trajectory in found.trajectories:
             save_trajectory(batch, trajectory, purpose="solver", round=task.round)
         if found.demonstration and found.replay:
             purpose = "demonstration" if found.replay.accepted else "solver"  # which is kept, but never imitated
             shown = save_trajectory(batch, found.demonstration, purpose=purpose, round=task.round)
-            verdict(
-                batch, found.replay.gate, "trajectory", shown, environment=key, accepted=found.replay.accepted,
-                reason=found.replay.reason, evidence=found.replay.evidence, round=task.round,
-            )  # fmt: skip
+            gated(batch, found.replay, "trajectory", shown, environment=key, round=task.round)
 
 
 def save_set(

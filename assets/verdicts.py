@@ -5,6 +5,7 @@ from typing import Any
 
 from agent_world.discovery.model import Judgement, Quarantined
 from agent_world.lake.batch import Batch
+from agent_world.tasks.verdicts import GateVerdict
 
 
 def verdict(
@@ -44,6 +45,16 @@ def judged(
     verdict(
         batch, gate, kind, subject, environment=environment, round=round, accepted=judgement.accepted,
         reason=", ".join(judgement.reasons) or None, evidence=judgement.evidence,
+    )  # fmt: skip
+
+
+def gated(
+    batch: Batch, found: GateVerdict, kind: str, subject: str, *, environment: str | None = None, round: int = 0
+) -> None:
+    """Record the word of a gate of tasks and trajectories."""
+    verdict(
+        batch, found.gate, kind, subject, environment=environment, round=round, accepted=found.accepted,
+        reason=found.reason, evidence=found.evidence,
     )  # fmt: skip
 
 

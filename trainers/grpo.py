@@ -36,8 +36,8 @@ class GrpoOptions:
     measures its distance from the start policy (0 for not at all); `retries` of an `infra_error`. `live` rollouts are
     played together, by as many processes as there are `threads`, where one can be forked.
 
-    A rollout ends without reward at its `max_repeats`-th equal step that brought back the same (None: never). A loss
-    that is divided by the length of an episode hardly feels a loop that runs on to the last turn, and such loops grow.
+    A rollout fails at its `max_repeats`-th equal step that brought back the same (0: never). A loss that is divided by
+    the length of an episode hardly feels a loop that runs on to the last turn, and such loops grow.
     """
 
     steps: int
@@ -53,7 +53,7 @@ class GrpoOptions:
     max_trajectory_tokens: int = 1024
     max_generation_tokens: int = 128
     max_turns: int = 40
-    max_repeats: int | None = 3
+    max_repeats: int = 3
     micro_batch: int | None = None
     chunk_tokens: int = 8192
     live: int = 64

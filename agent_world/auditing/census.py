@@ -31,7 +31,8 @@ class Census:
     """Versions of everything that was accepted and not retired, superseded ones included; `hard` are among `tasks`.
 
     An environment that an accepted task pins counts whatever became of it. `practice` are tasks that were kept to be
-    demonstrated only. `trajectories` are those with an outcome: a harness error has no state to replay to.
+    demonstrated only. `trajectories` are those with an outcome, less what their own gate rejected: a harness
+    error has no state to replay to.
     """
 
     databases: tuple[VersionId, ...]
@@ -76,7 +77,7 @@ def take_census(world: World) -> Census:
         tasks=_versions(accepted),
         hard=frozenset(_versions(row for row in accepted if row["tier"] == "hard")),
         practice=_versions(row for row in tasks if row["tier"] == "practice"),
-        trajectories=_versions(row for row in _rows(world, "trajectories", "status") if row["status"] != "infra_error"),
+        trajectories=_replayable(world),
         checkpoints=_versions(row for row in _rows(world, "checkpoints", "accepted") if row["accepted"] is not False),
     )
 
@@ -103,6 +104,13 @@ def _enrichments(world: World, databases: Sequence[Mapping[str, Any]]) -> tuple[
     before = {edge["child"]: edge["parent"] for edge in world.read("edges", where={"role": "previous"})}
     mined = [row["version_id"] for row in databases if not any(table["workflow"] for table in row["tables"])]
     return tuple(Enrichment(before[version], version) for version in mined if version in before)
+
+
+def _replayable(world: World) -> tuple[VersionId, ...]:
+    where = {"gate": "trajectory", "accepted": False}
+    rejected = {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}
+    rows = _rows(world, "trajectories", "status")
+    return _versions(row for row in rows if row["status"] != "infra_error" and row["version_id"] not in rejected)
 
 
 def _toolbox(database: VersionId, tools: tuple[VersionId, ...], tests: Tests, environment: VersionId | None) -> Toolbox:

@@ -59,7 +59,7 @@ def roll_out(
     sandbox: Sandbox | None = None,
     max_steps: int = MAX_STEPS,
     max_malformed: int = MAX_MALFORMED,
-    max_repeats: int | None = None,
+    max_repeats: int = 0,
     live: int = 64,
     user: User | None = None,
     free_form: Judge | None = None,
@@ -69,7 +69,7 @@ def roll_out(
 
     An episode that the policy cannot go on with (its `act` raises for it alone as well) is an `infra_error`; its
     neighbours go on. An episode without an answer after `max_steps` steps has failed, and so has one with
-    `max_malformed` steps that were none, or with `max_repeats` equal steps that all brought back the same.
+    `max_malformed` steps that were none, or with `max_repeats` equal steps that brought back the same (0: no limit).
 
     Raises:
         PinMismatchError, UnjudgeableTaskError: an episode that should never have been opened.
@@ -120,9 +120,7 @@ def version_of(task: Task) -> VersionId:
     return version_id(task.task_id, content_hash("task", encode(task)))
 
 
-def _advance(
-    episodes: Sequence[Episode], policy: Policy, max_steps: int, max_malformed: int, max_repeats: int | None
-) -> None:
+def _advance(episodes: Sequence[Episode], policy: Policy, max_steps: int, max_malformed: int, max_repeats: int) -> None:
     """One step for each episode."""
     for episode, step in zip(episodes, _steps(episodes, policy), strict=True):
         if isinstance(step, Exception):

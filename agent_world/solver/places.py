@@ -96,24 +96,24 @@ class Places:
     box: Toolbox
     unbanned: KnownSlots
     banned: set[Blame] = field(default_factory=set)
-    _left: KnownSlots = field(default_factory=dict)
+    _under_ban: KnownSlots = field(default_factory=dict)
 
     def ban(self, blames: set[Blame]) -> None:
         """Does without these assignments from now on."""
         self.banned |= blames
-        self._left.clear()
+        self._under_ban.clear()
 
     def unban(self, blames: set[Blame]) -> None:
         """Takes a ban back."""
         self.banned -= blames
-        self._left.clear()
+        self._under_ban.clear()
 
     def slots(
         self, constraint: Constraint, tool: IndexedTool, depth: int, check: bool = False
     ) -> list[tuple[float, Slot]]:
         """Where `constraint` could go in a call of `tool`, best first; with `check` also fields of a single record."""
         key = (id(constraint), tool.name, depth, check)
-        known = self._left if self.banned else self.unbanned
+        known = self._under_ban if self.banned else self.unbanned
         if key not in known:
             found = sorted(self._slots(constraint, tool, depth, check), key=lambda pair: -pair[0])
             known[key] = constraint, found

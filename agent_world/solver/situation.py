@@ -58,7 +58,7 @@ class Situation:
         """The situation before the first step."""
         box = toolbox_of(turn.tools)
         known = _understood(box, turn.instruction, json.dumps(turn.answer_schema, default=dict))
-        chance, places, runner = Chance(noise, temperature), Places(box, known.places), Runner(box, budget)
+        chance, places, runner = Chance(noise, temperature), Places(box, known.slots), Runner(box, budget)
         return cls(
             box=box,
             chance=chance,
@@ -174,10 +174,10 @@ class _Reading:
     goals: list[Goal]
     aligned: dict[str, list[tuple[Clause, float]]]
     discourse: Discourse
-    places: KnownSlots = field(default_factory=dict)
+    slots: KnownSlots = field(default_factory=dict)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _understood(box: Toolbox, instruction: str, schema: str) -> _Reading:
     parts = read(instruction, box)
     clauses = flat(parts)

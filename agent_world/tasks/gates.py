@@ -118,7 +118,7 @@ def gate_task(
 def practise(
     task: Task, environment: Environment, *, sandbox: Sandbox | None = None, solver: SolverFactory, seed: int
 ) -> TaskVerdict:
-    """Judge a candidate that is to be demonstrated only: the cheap gates, then one solver run that passes.
+    """Judge a candidate that is to be demonstrated only: the cheap gates, then a solver run that passes and replays.
 
     Whether the task can be guessed, and whether a solver agrees with itself, matters where a reward is earned; what is
     imitated only has to be right, and costs a fifth so.

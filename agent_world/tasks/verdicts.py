@@ -81,8 +81,9 @@ class TaskVerdict:
 
     @property
     def rejected_by(self) -> GateVerdict | None:
-        """The gate that said no."""
-        return next((gate for gate in self.gates if not gate.accepted), None)
+        """The gate that said no, to the task or to its demonstration."""
+        said = [*self.gates, *([self.replay] if self.replay else [])]
+        return next((gate for gate in said if not gate.accepted), None)
 
 
 def tail(passes: int, runs: int, rate: float) -> float:

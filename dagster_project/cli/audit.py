@@ -37,7 +37,7 @@ def command(
     environments   two resets give the recorded digest; superseded versions too, as tasks stay pinned to them
     tasks          gold passes; null, wrong and idle answers fail; random within its stated bound
     practice tasks the gates without random runs: those were never asked of them
-    trajectories   replay to the recorded observations and digest; all but harness errors
+    trajectories   replay to the recorded observations and digest; all but harness errors and what was rejected
     checkpoints    the stored files give the recorded digest; every weight is a number
     training tasks the solver is right and consistent, twice in at most 20 runs
 

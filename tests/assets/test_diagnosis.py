@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from agent_world import world
-from assets.diagnosis import _set_keys, attempts
+from assets.diagnosis import _set_keys, replayed_attempts
 from assets.partitions import targeted
 from assets.verdicts import verdict
 
@@ -41,4 +41,4 @@ def test_an_attempt_whose_replay_showed_something_else_is_not_diagnosed(tmp_path
             made = batch.create("trajectory", name, payload)
             reason = "other_digest" if name == "b" else None
             verdict(batch, "trajectory", "trajectory", made, accepted=not reason, reason=reason, round=round)
-    assert [name.split("@")[0] for name in attempts(lake, 1, "p")] == ["a"]
+    assert [name.split("@")[0] for name in replayed_attempts(lake, 1, "p")] == ["a"]

@@ -18,6 +18,7 @@ from agent_world.environments.state import logical_digest
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.policies import Gold
 from agent_world.world import save_database, save_environment, save_task, save_trajectory
+from assets.verdicts import verdict
 from dagster_project.cli.audit import checkpoint_gate, command
 from tests.auditing.test_databases import changed
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
@@ -245,6 +246,13 @@ def test_a_harness_error_is_no_trajectory_to_replay(lake):
             round=0,
         )
     assert audited(lake, tasks=0)["trajectory", "trajectory"].audited == 3
+
+
+def test_a_trajectory_that_its_gate_rejected_is_kept_but_was_never_accepted(lake):
+    rejected = lake.read("trajectories")[0]["version_id"]
+    with lake.begin("planted", derivation="d2") as batch:
+        verdict(batch, "trajectory", "trajectory", rejected, accepted=False, reason="other_digest")
+    assert audited(lake, tasks=0)["trajectory", "trajectory"].audited == 2
 
 
 def test_checkpoints_with_other_files_or_without_numbers_are_found(lake, tmp_path):

@@ -10,7 +10,7 @@ from agent_world.environments.model import PublicTool
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Observation, Step, Turn
 from agent_world.rollouts.natural import bind
-from agent_world.solver import Solver
+from agent_world.solver import Solver, situation
 from tests.toy import toy_environment, toy_tasks
 
 FOLDER = Path(agent_world.solver.__file__).parent
@@ -52,6 +52,21 @@ def test_both_toy_tasks_are_solved_in_the_sandbox(sandbox):
         EpisodeSpec(task=task, environment=toy_environment(), seed=seed) for task in toy_tasks() for seed in (0, 1)
     ]
     assert [one.outcome.status for one in roll_out(specs, Solver(), sandbox=sandbox)] == ["pass"] * 4
+
+
+@pytest.mark.parametrize("task", toy_tasks(), ids=lambda task: task.task_id)
+def test_a_run_is_what_it_is_alone_whatever_other_runs_of_its_instruction_found_before(task):
+    def steps(seed):
+        spec = EpisodeSpec(task=task, environment=toy_environment(), seed=seed)
+        return roll_out([spec], Solver(seed, temperature=1.0))[0].steps  # so noisy that runs try in vain, and ban
+
+    def alone(seed):
+        situation._understood.cache_clear()
+        return steps(seed)
+
+    apart = [alone(seed) for seed in range(12)]
+    assert [steps(seed) for seed in range(12)] == apart
+    assert len({repr(each) for each in apart}) > 1
 
 
 def test_the_same_turn_gives_the_same_step_from_a_fresh_solver():

@@ -59,7 +59,9 @@ def test_the_demonstration_has_no_detour_and_the_tries_are_kept_as_they_were():
 def test_a_demonstration_that_replays_otherwise_is_not_kept_and_the_verdict_says_why(monkeypatch):
     monkeypatch.setattr(gates, "replay", lambda *_, **__: Replay(digest="0" * 64, same_digest=False, differs_at=None))
     verdict = practised(WRITING)
-    assert (verdict.tier, verdict.replay.accepted, verdict.replay.reason) == (None, False, "other_digest")
+    assert (verdict.tier, verdict.rejected_by.gate, verdict.rejected_by.reason) == (None, "trajectory", "other_digest")
+    gated = gate_task(READING, ENVIRONMENT, solver=lambda seed: Gold([READING]), seed=5)
+    assert (gated.tier, gated.replay.accepted) == ("train", False)
 
 
 @pytest.mark.parametrize(("right", "kept"), [(0, False), (1, True), (2, True)])

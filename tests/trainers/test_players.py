@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 import torch
 
+from agent_world.rollouts.loop import roll_out
 from agent_world.rollouts.model import Trajectory
 from tests.models import little
 from tests.trainers import jobs
@@ -58,3 +59,16 @@ def test_a_process_that_dies_is_an_error_and_no_endless_wait():
 
     with closing(Players(little.model(), die, 2)) as players, pytest.raises(BrokenProcessPool):
         players([[Seat(0, 0)], [Seat(1, 0)]])
+
+
+def test_an_attempt_may_go_in_circles_as_often_as_the_options_say(monkeypatch):
+    asked = {}
+
+    def play(specs, policy, **limits):
+        asked.update(limits)
+        return roll_out(specs, policy, **limits)
+
+    monkeypatch.setattr("trainers.rollouts.roll_out", play)
+    with closing(rollouts(little.model(), 1)) as alone:
+        alone(PROMPTS, Trainer())
+    assert asked["max_repeats"] == GrpoOptions(steps=1).max_repeats == 3
