@@ -52,7 +52,7 @@ def base_policy(
     """pi0: multi-environment GRPO from the cold start, on those tasks of the general training set that it can learn."""
     world, settings = lake.open(), run.settings
     general, start = task_set(world, "training"), checkpoint(world, "sft")
-    tasks = learnable(context, world, engine.engine, settings, policy=start, name="pi0", round=0, sets=[general])
+    tasks = learnable(context, world, engine.engine, settings, policy=start, name="pi0", round=0, tried=general)
     job = job_of(
         world, settings, method="grpo", base=start, tasks=tasks,
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),

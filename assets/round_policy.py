@@ -33,9 +33,6 @@ WRITTEN = ("tasks", "trajectories", "gate_verdicts", "task_sets", "checkpoints",
 _REHEARSED = 3
 """So many demonstrations of before at most beside each new one."""
 
-_BESIDE = 2
-"""So many general tasks at most are tried for GRPO beside each targeted one."""
-
 _CANDIDATES = 1.6
 """Candidates for each demonstration that the control wants."""
 
@@ -50,22 +47,20 @@ def round_policy(
 ) -> dg.MaterializeResult:  # fmt: skip
     """pi(r) from pi(r-1): rejection-sampled demonstrations of the diagnosed abilities, then GRPO on the targeted set.
 
-    Old demonstrations are rehearsed and general tasks tried beside the targeted ones, so that what is known stays. In
-    profile `full` a control gets as many new demonstrations, tasks to try and steps, over all environments and without
-    a guideline. A round without a weak environment trains on the general set.
+    Old demonstrations are rehearsed, and GRPO goes on with the general tasks that it learnt from before, so that what
+    is known stays. In profile `full` a control gets as many new demonstrations, tasks to try and steps, over all
+    environments and without a guideline. A round without a weak environment trains on the general set.
     """
     world, settings = lake.open(), run.settings
     made = []
     for key in context.partition_keys:
         course = _Course(context, world, engine.engine, tracker, settings, round_number(key))
         targeted = course.targeted()
-        beside = course.untargeted("beside", _BESIDE * targeted["size"])
         shown = demonstrations(world, "practice", round=course.round)
-        made += course.follow("pi", "practice", shown, [targeted, beside])
+        made += course.follow("pi", "practice", shown, targeted)
         if settings.control:
             shown = course.untargeted_demonstrations(len(shown))
-            same = course.untargeted("untargeted", targeted["size"] + beside["size"])
-            made += course.follow("control", "control", shown, [same])
+            made += course.follow("control", "control", shown, course.untargeted(targeted["size"]))
     lines = ("pi", "control") if settings.control else ("pi",)
     numbers = [round_number(key) for key in context.partition_keys]
     runs = tracked(world, [f"{line}{n}{step}" for line in lines for n in numbers for step in ("-demonstrations", "")])
@@ -84,10 +79,8 @@ class _Course:
     settings: Settings
     round: int
 
-    def follow(
-        self, line: str, purpose: Purpose, shown: Sequence[VersionId], sets: Sequence[dict[str, Any]]
-    ) -> list[VersionId]:
-        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what the `sets` can teach.
+    def follow(self, line: str, purpose: Purpose, shown: Sequence[VersionId], tasks: dict[str, Any]) -> list[VersionId]:
+        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what new `tasks` can teach.
 
         `purpose` is what the line's demonstrations of rounds are made for: those of earlier rounds are known to it.
         """
@@ -101,7 +94,7 @@ class _Course:
         first = self._train(f"{name}-demonstrations", job)
         chosen = learnable(
             self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round,
-            sets=sets,
+            tried=tasks, known=task_set(self.world, "learnable-pi0"),
         )  # fmt: skip
         hyper = grpo_hyper(self.settings, steps=self.settings.round_grpo_steps, tasks=chosen["size"])
         job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
@@ -112,10 +105,10 @@ class _Course:
         rows = self.world.read("task_sets", where={"name": set_name(self.round), "state": "created"})
         return rows[-1] if rows and rows[-1]["size"] else task_set(self.world, "training")
 
-    def untargeted(self, label: str, size: int) -> dict[str, Any]:
-        """So many tasks of the general set at most, drawn for this round, as a set of this label."""
-        name, general = f"{label}-r{self.round:02d}", task_set(self.world, "training")
-        source = rng(label, self.settings.seed, self.round)
+    def untargeted(self, size: int) -> dict[str, Any]:
+        """So many tasks of the general set at most, drawn for this round, as a set of their own."""
+        name, general = f"untargeted-r{self.round:02d}", task_set(self.world, "training")
+        source = rng("untargeted", self.settings.seed, self.round)
         drawn = sorted(source.sample(general["tasks"], min(size, general["size"])))
         payload = {"name": name, "purpose": "training", "round": self.round, "tasks": drawn, "size": len(drawn)}
 

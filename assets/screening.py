@@ -1,7 +1,6 @@
 """Screening: which tasks can teach a policy by reward, as found by trying (notes in docs/training.md)."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -21,22 +20,23 @@ TRIES = 4
 
 def learnable(
     context: dg.AssetExecutionContext, world: World, engine: Engine, settings: Settings, *, policy: VersionId,
-    name: str, round: int, sets: Sequence[dict[str, Any]],
+    name: str, round: int, tried: dict[str, Any], known: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The tasks of these sets that the policy passes now and then, as a named set of their own.
+    """The tasks of the set `tried` that the policy passes now and then, as a named set of their own.
 
     A group of rollouts that all pass or all fail has no advantage and moves nothing. Where no task is left, all are
-    taken.
+    taken. Those of `known` join untried: an earlier policy of this line could learn from them.
     """
-    label = f"learnable-{name}"
-    tasks = list(dict.fromkeys(task for each in sets for task in each["tasks"]))
+    label, tasks = f"learnable-{name}", tried["tasks"]
+    sets = [tried, known] if known else [tried]
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in tasks]
-        tried = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
-        passed = Counter(sample.task for sample in tried if sample.status == "pass")
-        failed = Counter(sample.task for sample in tried if sample.status == "fail")
-        chosen = [task for task in tasks if passed[task] and failed[task]] or tasks
+        attempts = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
+        passed = Counter(sample.task for sample in attempts if sample.status == "pass")
+        failed = Counter(sample.task for sample in attempts if sample.status == "fail")
+        found = [task for task in tasks if passed[task] and failed[task]]
+        chosen = list(dict.fromkeys([*found, *(known["tasks"] if known else ())])) or tasks
         payload = {
             "name": label, "purpose": "training", "round": round, "tasks": chosen, "size": len(chosen),
             "passes": {task: passed[task] for task in tasks},

@@ -52,8 +52,8 @@ PROFILES: Mapping[str, Settings] = {
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=72, practice=110, held_out=20, arena=5, weakest=7, targeted=16, targeted_practice=100, sft_steps=1000,
-        grpo_steps=50, round_sft_steps=450, round_grpo_steps=28, control=True,
+        tasks=96, practice=120, held_out=24, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
+        grpo_steps=60, round_sft_steps=300, round_grpo_steps=50, control=True,
     ),
 }  # fmt: skip
 

@@ -61,11 +61,11 @@ def played(lake, monkeypatch):
     return played
 
 
-def choose(lake):
+def choose(lake, known=None):
     general = screening.task_set(lake, "training")
     chosen = screening.learnable(
         dg.build_asset_context(), lake, Engine(1), Settings(), policy=lake.resolve("checkpoint", "sft"), name="pi0",
-        round=0, sets=[general],
+        round=0, tried=general, known=known,
     )  # fmt: skip
     return chosen, {lake.task(task).task.task_id.removeprefix("toy-") for task in chosen["tasks"]}
 
@@ -80,6 +80,16 @@ def test_where_nothing_is_left_the_whole_set_is_taken(lake, played, monkeypatch)
     monkeypatch.setitem(PASSES, "once", 0)
     monkeypatch.setitem(PASSES, "often", 4)
     assert choose(lake)[1] == set(PASSES)
+
+
+def test_what_was_learnable_before_joins_untried_and_the_set_names_where_it_comes_from(lake, played):
+    easy = next(task for task in screening.task_set(lake, "training")["tasks"] if "always" in task)
+    with lake.begin("known", derivation="d3") as batch:
+        payload = {"name": "known", "purpose": "training", "round": 0, "tasks": [easy], "size": 1}
+        version = batch.create("task_set", "known", payload)
+    chosen, found = choose(lake, known={**payload, "version_id": version})
+    assert found == {"once", "often", "always"}
+    assert version in {row["parent"] for row in lake.read("edges", where={"child": chosen["version_id"]})}
 
 
 def test_what_the_harness_spoilt_is_neither_passed_nor_failed(lake, played, monkeypatch):
