@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 
 import click
 
@@ -24,6 +26,10 @@ COMMANDS = {
     "status": "Count what the lake holds and what is unfinished.",
     "ui": "Open Dagster and MLflow over this lake.",
 }
+
+
+_PAUSE = 0.1
+"""Seconds until a lost Ctrl-C comes again: long enough to be out of what swallowed it."""
 
 
 class _LazyGroup(click.Group):
@@ -63,6 +69,7 @@ def cli(debug: bool) -> None:
 def main() -> None:
     """Run the command line; an error is one line and a non-zero exit, Ctrl-C exits 130."""
     debug = "--debug" in sys.argv
+    sys.unraisablehook = _interrupted_again
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -78,6 +85,15 @@ def main() -> None:
         if debug:
             raise
         _end(f"Error: {_sentence(error)}", 1)
+
+
+def _interrupted_again(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that came where nothing can be raised, as while an object is cleared away: it would be lost."""
+    if issubclass(lost.exc_type, (Exception, SystemExit, GeneratorExit)):
+        sys.__unraisablehook__(lost)
+    else:  # KeyboardInterrupt, or what Dagster's handler raises in its place
+        waiting = threading.main_thread().ident
+        threading.Timer(_PAUSE, signal.pthread_kill, (waiting, signal.SIGINT)).start()
 
 
 def _sentence(error: Exception) -> str:

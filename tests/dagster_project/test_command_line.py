@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -155,3 +156,28 @@ def test_a_hint_works_where_it_is_typed(monkeypatch, tmp_path):
     assert typed("status") == f"{program} status"
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert typed("status") == "agent-world status"
+
+
+_CLEARING = """
+import os, signal, sys, time
+from dagster_project import cli
+
+class Clearing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+def work(**_):
+    Clearing()  # cleared away at once, and the signal with it
+    time.sleep(30)
+    print("was not interrupted")
+
+cli.cli.main = work
+cli.main()
+"""
+
+
+def test_a_ctrl_c_that_comes_while_an_object_is_cleared_away_is_not_lost():
+    done = subprocess.run([sys.executable, "-c", _CLEARING], capture_output=True, text=True, timeout=25, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.strip() == "Interrupted; nothing is lost."
