@@ -9,6 +9,9 @@ GRPO_TASKS = 16
 MAX_CONTEXT, MAX_STEP, MAX_TURNS = 1024, 48, 20
 """Tokens of an episode and of one step, and steps of an episode: in training, screening and evaluation alike."""
 
+IMITATION = {"start_share": 0.5}
+"""Options of a round's SFT: half of the weights it began with stay, since imitation spreads what reward sharpened."""
+
 _TINY = {"max_trajectory_tokens": MAX_CONTEXT, "max_generation_tokens": MAX_STEP, "max_turns": MAX_TURNS}
 
 

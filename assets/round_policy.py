@@ -17,7 +17,7 @@ from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.recipes import demonstration_hyper, grpo_hyper
+from assets.recipes import IMITATION, demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.settings import Settings
@@ -89,7 +89,7 @@ class _Course:
         rehearsed = self._rehearsed(name, purpose, len(shown))
         job = job_of(
             self.world, self.settings, method="sft", base=base, hyper=hyper,
-            trajectories=(*shown, *rehearsed),
+            trajectories=(*shown, *rehearsed), options=IMITATION,
         )  # fmt: skip
         first = self._train(f"{name}-demonstrations", job)
         chosen = learnable(

@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Settings] = {
     "default": Settings(),
     "full": Settings(
         tasks=96, practice=120, held_out=24, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
-        grpo_steps=60, round_sft_steps=300, round_grpo_steps=50, control=True,
+        grpo_steps=60, round_sft_steps=300, round_grpo_steps=30, control=True,
     ),
 }  # fmt: skip
 

@@ -69,6 +69,7 @@ def tracked(world: World, names: Sequence[str]) -> dict[str, str]:
 def job_of(
     world: World, settings: Settings, *, method: str, base: VersionId | None, hyper: Hyper,
     trajectories: tuple[VersionId, ...] = (), tasks: dict[str, Any] | None = None,
+    options: Mapping[str, float] | None = None,
 ) -> TrainJob:  # fmt: skip
     """A job of the embedded back-end over the environments of what it trains on: trajectories, or a task set."""
     pinned = {
@@ -85,6 +86,7 @@ def job_of(
         hyper=hyper,
         seed=settings.seed,
         trajectories=trajectories,
+        options=dict(options or {}),
     )
 
 

@@ -32,6 +32,10 @@ class SftOptions:
 
     `learning_rate` is AdamW's, Muon's is `muon` times that. `batch_tokens` counts padding; `auxiliary` weighs what the
     policy reads again; `splicing` is the share of episodes that are joined with another one of their environment.
+
+    `start_share` is how much of the weights it started from the result has, the rest being what was learnt. What reward
+    sharpened is spread again by imitation; the mean of both keeps most of the one and takes most of the other. Source:
+    Wortsman et al., Robust fine-tuning of zero-shot models (2022).
     """
 
     steps: int
@@ -41,6 +45,7 @@ class SftOptions:
     longest: int = 1024
     auxiliary: float = 0.3
     splicing: float = 0.4
+    start_share: float = 0.0
     warm_up: float = 0.05
     final_rate: float = 0.02
     largest_gradient: float = 1.0
@@ -65,6 +70,7 @@ def train_sft(
     from torch.nn import functional
 
     model.train()
+    start = [parameter.detach().clone() for parameter in model.parameters()] if options.start_share else []
     optimizers = _optimizers(model, options)
     batches = _batches(renderer, demonstrations, options, seed)
     seen = 0
@@ -101,6 +107,10 @@ def train_sft(
                     "tokens": seen,
                 },
             )
+    if start:
+        with torch.no_grad():
+            for parameter, before in zip(model.parameters(), start, strict=True):
+                parameter.lerp_(before, options.start_share)
     model.eval()
     return options.steps
 

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from agent_world.codec import decode
 from agent_world.errors import BadInputError
@@ -52,6 +54,16 @@ def test_fine_tuning_teaches_what_was_demonstrated_reading_and_writing(trained):
     assert rows[-1]["policy_loss"] < 0.1 < rows[0]["policy_loss"]
     assert rows[-1]["reward_mean"] is None
     assert set(rows[0]) == {"stage", "step", *METRICS}
+
+
+def test_a_share_of_the_start_stays_in_every_weight(trained, tmp_path):
+    source, init, sft, lesson = trained
+    mixed = run_job(jobs.changed(lesson, options={**LESSON, "start_share": 0.25}), source, tmp_path / "mixed")
+    before, after, between = (load_file(f"{made.checkpoint}/model.safetensors") for made in (init, sft, mixed))
+    assert between.keys() == after.keys()
+    for name, tensor in between.items():
+        assert torch.allclose(tensor, 0.25 * before[name] + 0.75 * after[name], atol=1e-6), name
+    assert any(not torch.equal(between[name], after[name]) for name in between)
 
 
 def test_the_same_job_gives_the_same_checkpoint_and_another_seed_another(trained, tmp_path):
