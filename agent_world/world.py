@@ -176,6 +176,12 @@ def save_trajectory(
     return batch.create("trajectory", trajectory.trajectory_id, payload, parents=[*pinned, *called])
 
 
+def rejected_trajectories(world: World) -> set[str]:
+    """The trajectories whose replay showed something else: kept, but nothing may rest on them."""
+    where = {"gate": "trajectory", "accepted": False}
+    return {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}
+
+
 def _called(batch: Batch, environments: Sequence[VersionId], tools: Sequence[str]) -> Parents:
     """Edges to the tool versions that were really called, so that their impact is exact."""
     versions = [_tool_versions(batch, environment) for environment in environments]

@@ -10,7 +10,7 @@ from agent_world.arena.targeting import targeted_keys
 from agent_world.codec import decode, encode
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
-from agent_world.world import World
+from agent_world.world import World, rejected_trajectories
 from assets.arena import categories
 from assets.checks import check_specs, prove_all
 from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds, targeted
@@ -50,8 +50,7 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
 
 def replayed_attempts(world: World, round: int, policy: VersionId) -> list[str]:
     """The policy's attempts in the arena of a round, less those whose replay showed something else."""
-    where = {"gate": "trajectory", "accepted": False, "round": round}
-    unlike = {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}
+    unlike = rejected_trajectories(world)
     where = {"purpose": "arena", "round": round, "policy_version": policy}
     names = [row["version_id"] for row in world.read("trajectories", where=where, columns=["version_id"])]
     return [name for name in names if name not in unlike]

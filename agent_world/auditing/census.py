@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from agent_world.identity import VersionId
-
-if TYPE_CHECKING:
-    from agent_world.world import World
+from agent_world.world import World, rejected_trajectories
 
 Tests = Mapping[tuple[VersionId, VersionId], Sequence[VersionId]]
 """The tests of a tool over a database: (database, tool) to versions."""
@@ -107,8 +105,7 @@ def _enrichments(world: World, databases: Sequence[Mapping[str, Any]]) -> tuple[
 
 
 def _replayable(world: World) -> tuple[VersionId, ...]:
-    where = {"gate": "trajectory", "accepted": False}
-    rejected = {row["subject"] for row in world.read("gate_verdicts", where=where, columns=["subject"])}
+    rejected = rejected_trajectories(world)
     rows = _rows(world, "trajectories", "status")
     return _versions(row for row in rows if row["status"] != "infra_error" and row["version_id"] not in rejected)
 
