@@ -5,7 +5,7 @@ import dagster as dg
 from agent_world.reporting import plots
 from agent_world.reporting.figures import GRPO_CURVES, curves
 from assets.checks import check_specs, prove_all
-from assets.recipes import cold_start_hyper, grpo_hyper, init_hyper
+from assets.recipes import GRPO_TASKS, cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.stage import report
@@ -52,7 +52,10 @@ def base_policy(
     """pi0: multi-environment GRPO from the cold start, on those tasks of the general training set that it can learn."""
     world, settings = lake.open(), run.settings
     general, start = task_set(world, "training"), checkpoint(world, "sft")
-    tasks = learnable(context, world, engine.engine, settings, policy=start, name="pi0", round=0, tried=general)
+    tasks = learnable(
+        context, world, engine.engine, settings, policy=start, name="pi0", round=0, sets=[general],
+        groups=settings.grpo_steps * GRPO_TASKS,
+    )  # fmt: skip
     job = job_of(
         world, settings, method="grpo", base=start, tasks=tasks,
         hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),

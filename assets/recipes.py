@@ -22,7 +22,7 @@ def init_hyper(settings: Settings) -> Hyper:
 
 def cold_start_hyper(settings: Settings) -> Hyper:
     """SFT from random weights on the solver's successful attempts."""
-    return Hyper(steps=settings.sft_steps, learning_rate=1e-2, threads=settings.threads, **_TINY)
+    return Hyper(steps=settings.sft_steps, learning_rate=1.2e-2, threads=settings.threads, **_TINY)
 
 
 def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
@@ -36,5 +36,5 @@ def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
 
 
 def demonstration_hyper(settings: Settings) -> Hyper:
-    """SFT on targeted demonstrations: at a quarter of the rate of the cold start, so that what is known stays."""
-    return Hyper(steps=settings.round_sft_steps, learning_rate=2.5e-3, threads=settings.threads, **_TINY)
+    """SFT on targeted demonstrations: at half the rate of the cold start, so that what is known stays."""
+    return Hyper(steps=settings.round_sft_steps, learning_rate=6e-3, threads=settings.threads, **_TINY)

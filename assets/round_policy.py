@@ -9,7 +9,6 @@ import dagster as dg
 
 from agent_world.engine import Engine
 from agent_world.identity import VersionId, rng
-from agent_world.lake.batch import Batch
 from agent_world.reporting import plots
 from agent_world.reporting.figures import GRPO_CURVES, curves
 from agent_world.tasks.model import Purpose
@@ -17,11 +16,11 @@ from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.recipes import IMITATION, demonstration_hyper, grpo_hyper
+from assets.recipes import GRPO_TASKS, IMITATION, demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.settings import Settings
-from assets.stage import commit, derive, report
+from assets.stage import report
 from assets.targeted import set_name
 from assets.tasks import order_for, produce_all
 from assets.training import checkpoint, demonstrations, job_of, task_set, tracked, train
@@ -47,20 +46,18 @@ def round_policy(
 ) -> dg.MaterializeResult:  # fmt: skip
     """pi(r) from pi(r-1): rejection-sampled demonstrations of the diagnosed abilities, then GRPO on the targeted set.
 
-    Old demonstrations are rehearsed, and GRPO goes on with the general tasks that it learnt from before, so that what
-    is known stays. In profile `full` a control gets as many new demonstrations, tasks to try and steps, over all
-    environments and without a guideline. A round without a weak environment trains on the general set.
+    Old demonstrations are rehearsed and general tasks tried beside the targeted ones, so that what is known stays. In
+    profile `full` a control gets as many new demonstrations and steps, over all environments and without a guideline. A
+    round without a weak environment trains on the general set.
     """
     world, settings = lake.open(), run.settings
     made = []
     for key in context.partition_keys:
         course = _Course(context, world, engine.engine, tracker, settings, round_number(key))
-        targeted = course.targeted()
-        shown = demonstrations(world, "practice", round=course.round)
-        made += course.follow("pi", "practice", shown, targeted)
+        shown, general = demonstrations(world, "practice", round=course.round), task_set(world, "training")
+        made += course.follow("pi", "practice", shown, [*course.targeted(), general])
         if settings.control:
-            shown = course.untargeted_demonstrations(len(shown))
-            made += course.follow("control", "control", shown, course.untargeted(targeted["size"]))
+            made += course.follow("control", "control", course.untargeted(len(shown)), [general])
     lines = ("pi", "control") if settings.control else ("pi",)
     numbers = [round_number(key) for key in context.partition_keys]
     runs = tracked(world, [f"{line}{n}{step}" for line in lines for n in numbers for step in ("-demonstrations", "")])
@@ -79,8 +76,10 @@ class _Course:
     settings: Settings
     round: int
 
-    def follow(self, line: str, purpose: Purpose, shown: Sequence[VersionId], tasks: dict[str, Any]) -> list[VersionId]:
-        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what new `tasks` can teach.
+    def follow(
+        self, line: str, purpose: Purpose, shown: Sequence[VersionId], sets: Sequence[dict[str, Any]]
+    ) -> list[VersionId]:
+        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what the task `sets` can teach.
 
         `purpose` is what the line's demonstrations of rounds are made for: those of earlier rounds are known to it.
         """
@@ -91,35 +90,21 @@ class _Course:
             self.world, self.settings, method="sft", base=base, hyper=hyper,
             trajectories=(*shown, *rehearsed), options=IMITATION,
         )  # fmt: skip
-        first = self._train(f"{name}-demonstrations", job)
+        first, steps = self._train(f"{name}-demonstrations", job), self.settings.round_grpo_steps
         chosen = learnable(
-            self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round,
-            tried=tasks, known=task_set(self.world, "learnable-pi0"),
+            self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round, sets=sets,
+            groups=steps * GRPO_TASKS,
         )  # fmt: skip
-        hyper = grpo_hyper(self.settings, steps=self.settings.round_grpo_steps, tasks=chosen["size"])
+        hyper = grpo_hyper(self.settings, steps=steps, tasks=chosen["size"])
         job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
         return [first, self._train(name, job)]
 
-    def targeted(self) -> dict[str, Any]:
-        """The targeted set of the round; the general one when there is none."""
+    def targeted(self) -> list[dict[str, Any]]:
+        """The targeted set of the round, if there is one."""
         rows = self.world.read("task_sets", where={"name": set_name(self.round), "state": "created"})
-        return rows[-1] if rows and rows[-1]["size"] else task_set(self.world, "training")
+        return [rows[-1]] if rows and rows[-1]["size"] else []
 
-    def untargeted(self, size: int) -> dict[str, Any]:
-        """So many tasks of the general set at most, drawn for this round, as a set of their own."""
-        name, general = f"untargeted-r{self.round:02d}", task_set(self.world, "training")
-        source = rng("untargeted", self.settings.seed, self.round)
-        drawn = sorted(source.sample(general["tasks"], min(size, general["size"])))
-        payload = {"name": name, "purpose": "training", "round": self.round, "tasks": drawn, "size": len(drawn)}
-
-        def fill(batch: Batch) -> None:
-            batch.create("task_set", name, payload, parents=[(VersionId(general["version_id"]), "task_set")])
-
-        derivation = derive(self.settings, [], drawn)
-        commit(self.context, self.world, f"task_set/{name}", "", derivation, fill)
-        return task_set(self.world, name)
-
-    def untargeted_demonstrations(self, wanted: int) -> tuple[VersionId, ...]:
+    def untargeted(self, wanted: int) -> tuple[VersionId, ...]:
         """So many new demonstrations at most, over all environments alike."""
         keys = sorted(built(self.world, through=0))
         count = ceil(_CANDIDATES * wanted / len(keys))

@@ -23,7 +23,7 @@ class Settings:
     themes: int = 72
     environments: int = 14
     complexification_rounds: int = 2
-    tasks: int = 16
+    tasks: int = 14
     practice: int = 56
     held_out: int = 8
     arena_environments: int = 5
@@ -32,9 +32,9 @@ class Settings:
     targeted: int = 12
     targeted_practice: int = 40
     rounds: int = 2
-    sft_steps: int = 500
+    sft_steps: int = 250
     grpo_steps: int = 10
-    round_sft_steps: int = 150
+    round_sft_steps: int = 75
     round_grpo_steps: int = 5
     samples: int = 8
     control: bool = False
@@ -48,12 +48,12 @@ class Settings:
 PROFILES: Mapping[str, Settings] = {
     "smoke": Settings(
         themes=20, environments=3, tasks=6, practice=12, held_out=3, arena=2, weakest=2, targeted=3,
-        targeted_practice=6, rounds=1, sft_steps=40, grpo_steps=2, round_sft_steps=10, round_grpo_steps=2, samples=2,
+        targeted_practice=6, rounds=1, sft_steps=20, grpo_steps=2, round_sft_steps=5, round_grpo_steps=2, samples=2,
     ),
     "default": Settings(),
     "full": Settings(
-        tasks=96, practice=120, held_out=24, arena=6, weakest=7, targeted=20, targeted_practice=120, sft_steps=1800,
-        grpo_steps=60, round_sft_steps=300, round_grpo_steps=30, control=True,
+        tasks=64, practice=120, held_out=24, weakest=14, targeted=8, targeted_practice=120, sft_steps=800,
+        grpo_steps=50, round_sft_steps=300, round_grpo_steps=12, control=True,
     ),
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ class SftOptions:
     steps: int
     learning_rate: float = 1e-2
     muon: float = 2.0
-    batch_tokens: int = 2048
+    batch_tokens: int = 4096
     longest: int = 1024
     auxiliary: float = 0.3
     splicing: float = 0.4

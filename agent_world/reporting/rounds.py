@@ -18,9 +18,8 @@ Samples = Sequence[Mapping[str, Any]]
 def trainings_table(world: World) -> Rows:
     """One row a checkpoint: what it was trained from, on which demonstrations or tasks, and for how many steps.
 
-    A demonstration is new in the round that made it, and rehearsed later. Tasks of GRPO were found by trying those of a
-    larger set (`tried`), but for those that an earlier policy could learn from (`untried`). What the checkpoint gate
-    rejected is not used: its line goes on from what it was trained from.
+    A demonstration is new in the round that made it, and rehearsed later. Tasks of GRPO were found by trying more
+    (`tried`). What the checkpoint gate rejected is not used: its line goes on from what it was trained from.
     """
     shown: dict[str, list[str]] = defaultdict(list)
     for edge in world.read("edges", where={"role": "demonstration"}, columns=["parent", "child"]):
@@ -42,7 +41,6 @@ def trainings_table(world: World) -> Rows:
                 "rehearsed": len(rounds) - rounds.count(row["round"]) if rounds else None,
                 "tasks": tasks and tasks["size"],
                 "tried": len(tasks["passes"]) if tasks and tasks["passes"] else None,
-                "untried": len(set(tasks["tasks"]) - tasks["passes"].keys()) if tasks and tasks["passes"] else None,
                 "used": row["accepted"],
             }
         )  # fmt: skip

@@ -61,11 +61,10 @@ def played(lake, monkeypatch):
     return played
 
 
-def choose(lake, known=None):
-    general = screening.task_set(lake, "training")
+def choose(lake, sets=None, groups=100):
     chosen = screening.learnable(
         dg.build_asset_context(), lake, Engine(1), Settings(), policy=lake.resolve("checkpoint", "sft"), name="pi0",
-        round=0, tried=general, known=known,
+        round=0, sets=sets or [screening.task_set(lake, "training")], groups=groups,
     )  # fmt: skip
     return chosen, {lake.task(task).task.task_id.removeprefix("toy-") for task in chosen["tasks"]}
 
@@ -82,14 +81,17 @@ def test_where_nothing_is_left_the_whole_set_is_taken(lake, played, monkeypatch)
     assert choose(lake)[1] == set(PASSES)
 
 
-def test_what_was_learnable_before_joins_untried_and_the_set_names_where_it_comes_from(lake, played):
-    easy = next(task for task in screening.task_set(lake, "training")["tasks"] if "always" in task)
-    with lake.begin("known", derivation="d3") as batch:
-        payload = {"name": "known", "purpose": "training", "round": 0, "tasks": [easy], "size": 1}
-        version = batch.create("task_set", "known", payload)
-    chosen, found = choose(lake, known={**payload, "version_id": version})
-    assert found == {"once", "often", "always"}
-    assert version in {row["parent"] for row in lake.read("edges", where={"child": chosen["version_id"]})}
+def test_no_more_is_tried_than_the_training_can_use_and_the_first_set_comes_first(lake, played):
+    general = screening.task_set(lake, "training")
+    hardest = [task for task in general["tasks"] if "never" in task]
+    with lake.begin("targeted", derivation="d3") as batch:
+        payload = {"name": "targeted", "purpose": "targeted", "round": 1, "tasks": hardest, "size": 1}
+        targeted = {**payload, "version_id": batch.create("task_set", "targeted", payload)}
+    chosen, _ = choose(lake, sets=[targeted, general], groups=1)
+    assert len(chosen["passes"]) == 3
+    assert hardest[0] in chosen["passes"]
+    parents = {row["parent"] for row in lake.read("edges", where={"child": chosen["version_id"], "role": "task_set"})}
+    assert parents == {targeted["version_id"], general["version_id"]}
 
 
 def test_what_the_harness_spoilt_is_neither_passed_nor_failed(lake, played, monkeypatch):

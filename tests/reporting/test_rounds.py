@@ -95,7 +95,7 @@ def test_every_checkpoint_says_what_it_was_trained_on(tmp_path):
             batch.create("trajectory", name, {"purpose": "demonstration", "round": round})
             for name, round in (("old", 0), ("new", 1))
         )
-        tried = {"task_set": None, "size": 2, "tasks": ["t@1", "known@1"], "passes": {"t@1": 2, "t@2": 0}}
+        tried = {"task_set": None, "size": 1, "tasks": ["t@1"], "passes": {"t@1": 2, "t@2": 0}}
         tasks = batch.create("task_set", "learnable-pi1", tried)
         first = batch.create("checkpoint", "pi0", {"name": "pi0", "round": 0, "method": "sft", "steps_done": 5},
                              parents=[(old, "demonstration")])  # fmt: skip
@@ -107,7 +107,7 @@ def test_every_checkpoint_says_what_it_was_trained_on(tmp_path):
         batch.observe(third, {"accepted": False})
     shown = [tuple(row.values()) for row in trainings_table(opened)]
     assert shown == [
-        ("pi0", "sft", None, 5, 1, 0, None, None, None, None),
-        ("pi1-demonstrations", "sft", "pi0", 3, 1, 1, None, None, None, None),
-        ("pi1", "grpo", "pi1-demonstrations", 2, None, None, 2, 2, 1, False),
+        ("pi0", "sft", None, 5, 1, 0, None, None, None),
+        ("pi1-demonstrations", "sft", "pi0", 3, 1, 1, None, None, None),
+        ("pi1", "grpo", "pi1-demonstrations", 2, None, None, 1, 2, False),
     ]
