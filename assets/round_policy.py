@@ -79,7 +79,7 @@ class _Course:
     def follow(
         self, line: str, purpose: Purpose, shown: Sequence[VersionId], sets: Sequence[dict[str, Any]]
     ) -> list[VersionId]:
-        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what the task `sets` can teach.
+        """Both steps of a line from where it stands: imitate what is shown, then GRPO on what the `sets` can teach.
 
         `purpose` is what the line's demonstrations of rounds are made for: those of earlier rounds are known to it.
         """

@@ -7,6 +7,24 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from agent_world.environments.model import Json
+from agent_world.solver.function_words import (
+    AFTER_NOUN,
+    AFTERWARDS,
+    AMONG,
+    ARTICLES,
+    BE,
+    BOUNDS,
+    ENDS,
+    FIRST_BY_NAME,
+    JOINED,
+    MEANS,
+    MORE,
+    MOST,
+    PAPERS,
+    POINTING,
+    POSSESSIVE,
+    PRONOUNS,
+)
 from agent_world.solver.kinds import Kinds
 from agent_world.solver.lexicon import lexicon, stem
 from agent_world.solver.mentions import Token
@@ -27,65 +45,6 @@ from agent_world.solver.terms import (
     Words,
 )
 
-_ARTICLES = frozenset("the a an only all each every any some both of".split())
-_POSSESSIVE = frozenset("its their his her".split())
-_POINTING = frozenset("that this those these said".split())
-_PRONOUNS = frozenset("it they them those these one ones he she him both".split())
-_BE = frozenset("is are was were be being".split())
-_MOST = {
-    **dict.fromkeys(("highest", "most", "largest", "greatest", "maximum", "biggest", "top", "max"), True),
-    **dict.fromkeys(("lowest", "least", "smallest", "fewest", "minimum", "min"), False),
-}
-_MORE = {
-    **dict.fromkeys(("higher", "more", "larger", "greater", "bigger"), True),
-    **dict.fromkeys(("lower", "less", "smaller", "fewer"), False),
-}
-_MEANS = {**dict.fromkeys(("mean", "average"), "mean"), **dict.fromkeys(("total", "sum"), "sum")}
-_AMONG = (("out", "of"), ("among",), ("amongst",), ("of",), ("from",), ("across",), ("in",), ("for",))
-_ENDS = frozenset(
-    "of among amongst whose with is are was were and or as than at among from that which who into onto to on by for in"
-    " has have had does do if unless then but between across named after afterwards now".split()
-)
-"""Words that end the words of a fact, in which an `in` or a `for` may stand inside."""
-
-_AFTER_NOUN = (
-    _ENDS
-    | _POINTING
-    | _PRONOUNS
-    | {"marked", "not", "there", "it", "please", "respectively", "instead", "also", "can", "will"}
-)
-
-_BOUNDS: tuple[tuple[tuple[str, ...], Operator], ...] = (
-    (("at", "least"), "ge"),
-    (("no", "less", "than"), "ge"),
-    (("no", "fewer", "than"), "ge"),
-    (("not", "less", "than"), "ge"),
-    (("at", "most"), "le"),
-    (("no", "more", "than"), "le"),
-    (("not", "more", "than"), "le"),
-    (("up", "to"), "le"),
-    (("more", "than"), "gt"),
-    (("higher", "than"), "gt"),
-    (("greater", "than"), "gt"),
-    (("larger", "than"), "gt"),
-    (("later", "than"), "gt"),
-    (("over",), "gt"),
-    (("above",), "gt"),
-    (("after",), "gt"),
-    (("less", "than"), "lt"),
-    (("fewer", "than"), "lt"),
-    (("lower", "than"), "lt"),
-    (("smaller", "than"), "lt"),
-    (("earlier", "than"), "lt"),
-    (("below",), "lt"),
-    (("under",), "lt"),
-    (("before",), "lt"),
-    (("exactly",), "eq"),
-)
-_AFTERWARDS = (("after", "that"), ("after", "it"), ("afterwards",), ("now",), ("then",))
-_JOINED = frozenset(", and then or".split())
-_FIRST_BY_NAME = ("alphabet", "alphabetically", "alphabetical")
-_PAPERS = frozenset("page sheet document list file table".split())
 _LONGEST = 7  # words that a fact is called by
 
 
@@ -124,14 +83,14 @@ class Grammar:
             return self._counted(at + 2)
         if token.low in ("which", "what") and token.kind == "word":
             return self._asked(at + 1)
-        if token.low in _POSSESSIVE:
+        if token.low in POSSESSIVE:
             words, end = self._words(at + 1)
             return Parsed(Attribute(words=words, of=Back()), end) if words else None
         if token.low == "new" and start < at:
             return self._made(at + 1)
         if (
-            token.low in _POINTING
-            or (token.low in _PRONOUNS and (start == at or self.tokens[at - 1].low == "of"))
+            token.low in POINTING
+            or (token.low in PRONOUNS and (start == at or self.tokens[at - 1].low == "of"))
             or token.low in ("one", "ones")
         ):
             return self._back(at)
@@ -148,13 +107,13 @@ class Grammar:
         if token.kind != "word":
             return token.kind == "name"
         led = (
-            token.low in (_ARTICLES - {"of"}) | _POSSESSIVE | _POINTING | _PRONOUNS
-            or token.low in _MOST
-            or token.low in _MEANS
+            token.low in (ARTICLES - {"of"}) | POSSESSIVE | POINTING | PRONOUNS
+            or token.low in MOST
+            or token.low in MEANS
         )
         counted = self._says(at, "number", "of") or self._says(at, "how", "many")
         before = self.tokens[at - 1] if at else None
-        if not led and not counted and (before is None or before.low in _JOINED) and token.low in lexicon().verbs:
+        if not led and not counted and (before is None or before.low in JOINED) and token.low in lexicon().verbs:
             return False  # "claim it": what is done
         if not led and before is not None and before.kind == "word" and not _leads(before.low):
             return False  # "the longest route": what stands before belongs to it
@@ -173,7 +132,7 @@ class Grammar:
     def statement(self, at: int) -> tuple[Term, Condition, int] | None:
         """A thing or a fact with what is said of it: `its rating is above 4`, `flight 12 is not marked delayed`."""
         subject = self.phrase(at)
-        if subject is None or subject.end >= len(self.tokens) or self.tokens[subject.end].low not in _BE:
+        if subject is None or subject.end >= len(self.tokens) or self.tokens[subject.end].low not in BE:
             return None
         at = subject.end + 1
         negated = self.tokens[at].low == "not" if at < len(self.tokens) else False
@@ -206,7 +165,7 @@ class Grammar:
         return self._narrowed(found.term, *ranked) if ranked is not None else None
 
     def _after_articles(self, at: int) -> int:
-        while at < len(self.tokens) and self.tokens[at].low in _ARTICLES and self.tokens[at].kind == "word":
+        while at < len(self.tokens) and self.tokens[at].low in ARTICLES and self.tokens[at].kind == "word":
             at += 1
         return at
 
@@ -216,14 +175,14 @@ class Grammar:
             for step, word in enumerate(words)
         )
 
-    def _words(self, at: int, ends: Container[str] = _ENDS) -> tuple[Words, int]:
+    def _words(self, at: int, ends: Container[str] = ENDS) -> tuple[Words, int]:
         """The words for a fact, up to what ends them."""
         words: list[str] = []
         while at < len(self.tokens) and len(words) < _LONGEST:
             token = self.tokens[at]
             if token.kind not in ("word", "number") or (token.kind == "number" and not token.text.isdigit()):
                 break
-            if token.kind == "word" and token.low in _ARTICLES - {"all", "only", "any", "some", "of", "both"}:
+            if token.kind == "word" and token.low in ARTICLES - {"all", "only", "any", "some", "of", "both"}:
                 break
             if token.kind == "word" and token.low in ends and not (words and self._runs_on(at)):
                 break
@@ -236,16 +195,16 @@ class Grammar:
         following = self.tokens[at + 1 : at + 5]
         if self.tokens[at].low not in ("in", "per") or not following or following[0].kind != "word":
             return False
-        if following[0].low in _ARTICLES | _POINTING:
+        if following[0].low in ARTICLES | POINTING:
             return False
-        end = next((one for one in following if one.kind != "word" or one.low in _ENDS), None)
+        end = next((one for one in following if one.kind != "word" or one.low in ENDS), None)
         return end is None or end.low in ("of", "is", "are", "and") or end.kind == "mark"
 
     def _back(self, at: int) -> Parsed | None:
         token = self.tokens[at]
         spoken = self.kinds.spoken(self.tokens, at + 1) if at + 1 < len(self.tokens) else None
         plural = token.low in ("those", "these", "them", "they", "ones", "both")
-        noun, end = spoken if spoken is not None and token.low in _POINTING else (None, at + 1)
+        noun, end = spoken if spoken is not None and token.low in POINTING else (None, at + 1)
         if spoken is None and token.low in ("that", "this") and end < len(self.tokens):
             if self._words(end)[0]:
                 return None  # a fact that was spoken of, or something that was made
@@ -277,7 +236,7 @@ class Grammar:
     def _placed(self, term: Named, at: int) -> Parsed:
         """A named thing with what it is a part of, for nouns that mean nothing alone."""
         joint = self._says(at, "of", "the") or self._says(at, "in", "the") or self._says(at, "on", "the")
-        if term.noun is None or not joint or at + 2 >= len(self.tokens) or self.tokens[at + 2].low not in _PAPERS:
+        if term.noun is None or not joint or at + 2 >= len(self.tokens) or self.tokens[at + 2].low not in PAPERS:
             return Parsed(term, at)
         end = at + 2
         words: list[str] = []
@@ -311,13 +270,13 @@ class Grammar:
     def _figure(self, at: int) -> Parsed | None:
         """`highest price of the cars`, `mean distance of flights`, `most reviews among them`."""
         low = self.tokens[at].low
-        summary = _MEANS.get(low) or ({True: "highest", False: "lowest"}[_MOST[low]] if low in _MOST else None)
+        summary = MEANS.get(low) or ({True: "highest", False: "lowest"}[MOST[low]] if low in MOST else None)
         if summary is None:
             return None
         words, end = self._words(at + 1)
         if not words:
             return None
-        for joint in _AMONG:
+        for joint in AMONG:
             if not self._says(end, *joint):
                 continue
             if self._says(end + len(joint), "all", "that") or self._says(end + len(joint), "all", "which"):
@@ -340,7 +299,7 @@ class Grammar:
         if spoken is not None:
             return self._narrowed(Group(noun=spoken[0], plural=False), (), True, compared, spoken[1], adjective)
         following = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
-        if following is None or following.kind != "word" or (following.low in _ENDS and following.low != "of"):
+        if following is None or following.kind != "word" or (following.low in ENDS and following.low != "of"):
             return None
         words, end = self._words(at + 1)
         whole = self._ended(end) and len(words) == 1
@@ -352,9 +311,9 @@ class Grammar:
         if start == at or start >= len(self.tokens) or self.tokens[start].kind != "number":
             return None
         named = Back(plural=True, whole=True)
-        if words and words[-1] in _MEANS and start + 1 < len(self.tokens):
+        if words and words[-1] in MEANS and start + 1 < len(self.tokens):
             more, end = self._words(start + 1)
-            return Parsed(Figure(summary=_MEANS[words[-1]], words=more, of=named), end) if more else None
+            return Parsed(Figure(summary=MEANS[words[-1]], words=more, of=named), end) if more else None
         low = self.tokens[start + 1].low if start + 1 < len(self.tokens) else ""
         if words and low in ("together", "combined", "altogether"):
             return Parsed(Figure(summary="sum", words=words, of=named), start + 2)
@@ -382,7 +341,7 @@ class Grammar:
                 return named
         if self._says(end, "of") and definite and self._opens(end + 1):
             return None  # a fact of something that happens to be called like a kind
-        if end < len(self.tokens) and self.tokens[end].kind == "word" and self.tokens[end].low not in _AFTER_NOUN:
+        if end < len(self.tokens) and self.tokens[end].kind == "word" and self.tokens[end].low not in AFTER_NOUN:
             return None  # the beginning of the words for a fact: `order total`
         plural = self.tokens[end - 1].kind != "word" or self.tokens[end - 1].low.endswith("s") or not definite
         return self._modified(Group(noun=noun, plural=plural), end)
@@ -399,7 +358,7 @@ class Grammar:
             return apart
         words, end = self._words(at + counted)
         words = (*(token.low for token in self.tokens[at : at + counted]), *words) if words else ()
-        for after in _AFTERWARDS:
+        for after in AFTERWARDS:
             if words and self._says(end, *after):
                 return Parsed(Attribute(words=words, of=Made()), end + len(after))
         while words and self._says(end, "of"):
@@ -408,7 +367,7 @@ class Grammar:
                 return together
             inner = self.phrase(end + 1)
             following = self.tokens[end + 1] if end + 1 < len(self.tokens) else None
-            bare = following is not None and following.kind == "word" and following.low not in _ARTICLES | _POINTING
+            bare = following is not None and following.kind == "word" and following.low not in ARTICLES | POINTING
             more, after = self._words(end + 1)
             if bare and more and self._says(after, "of"):
                 words, end = (*words, "of", *more), after
@@ -468,7 +427,7 @@ class Grammar:
 
     def _done_with(self, at: int) -> bool:
         """Whether a clause tells what was done to a thing: `that was lent`, `you picked`."""
-        at += 1 + (self.tokens[at + 1].low in _BE if at + 1 < len(self.tokens) else 0)
+        at += 1 + (self.tokens[at + 1].low in BE if at + 1 < len(self.tokens) else 0)
         return at < len(self.tokens) and self.tokens[at].low.endswith(("ed", "nt", "en")) and self._ended(at + 1)
 
     def _alike(self, at: int) -> tuple[list[Condition], int]:
@@ -496,7 +455,7 @@ class Grammar:
                 if not more:
                     break
                 words, end = (*words, "of", *more), after
-            if not words or end >= len(self.tokens) or self.tokens[end].low not in _BE:
+            if not words or end >= len(self.tokens) or self.tokens[end].low not in BE:
                 return (conditions, at - 1) if conditions else None
             negated = self._says(end + 1, "not")
             bound = self._bound(end + 1 + negated)
@@ -516,7 +475,7 @@ class Grammar:
             low, high = self.tokens[at + 1], self.tokens[at + 3]
             if {low.kind, high.kind} <= {"number", "date"}:
                 return Bound("between", low.value, high.value, at + 4)
-        for words, operator in _BOUNDS:
+        for words, operator in BOUNDS:
             end = at + len(words)
             if self._says(at, *words) and end < len(self.tokens) and self.tokens[end].kind in ("number", "date"):
                 return Bound(operator, self.tokens[end].value, None, end + 1)
@@ -533,8 +492,8 @@ class Grammar:
     def _ranked(self, at: int) -> tuple[Words, bool, bool, int] | None:
         """`highest price`, `fewer pages`: the words, whether more counts, whether it compares, and the end."""
         low = self.tokens[at].low if at < len(self.tokens) and self.tokens[at].kind == "word" else ""
-        more = _MOST.get(low, _MORE.get(low))
-        compared = low in _MORE
+        more = MOST.get(low, MORE.get(low))
+        compared = low in MORE
         if more is None:
             lexemes = lexicon()
             adjective = lexemes.superlatives.get(low) or lexemes.comparatives.get(low, "")
@@ -547,7 +506,7 @@ class Grammar:
 
     def _narrowed(self, term: Term, words: Words, more: bool, compared: bool, end: int, adjective: str = "") -> Parsed:
         """The one that stands out, among those that a following `among` names."""
-        for joint in _AMONG[:5]:
+        for joint in AMONG[:5]:
             inner = self.phrase(end + len(joint)) if self._says(end, *joint) else None
             if inner is not None and isinstance(inner.term, Group | Back | Several):
                 term, end = inner.term, inner.end
@@ -557,14 +516,14 @@ class Grammar:
     def _first_by_name(self, at: int) -> int | None:
         """The end of a clause such as `is first by name`."""
         lows = [token.low for token in self.tokens[at : at + 6]]
-        place = next((step for step, low in enumerate(lows) if low in _FIRST_BY_NAME), None)
+        place = next((step for step, low in enumerate(lows) if low in FIRST_BY_NAME), None)
         return at + place + 1 if place is not None and "first" in lows[: place + 2] else None
 
 
 def graded(low: str) -> tuple[str, bool]:
     """The adjective of a comparative or superlative that says itself what it measures; whether it compares."""
     lexemes = lexicon()
-    if low in _MOST or low in _MORE:
+    if low in MOST or low in MORE:
         return "", False
     adjective = lexemes.comparatives.get(low) or lexemes.superlatives.get(low) or ""
     return (adjective, low in lexemes.comparatives) if lexemes.degrees.get(adjective) else ("", False)
@@ -573,4 +532,4 @@ def graded(low: str) -> tuple[str, bool]:
 def _leads(low: str) -> bool:
     """Whether a noun phrase may begin behind a word, which is no adjective then."""
     lexemes = lexicon()
-    return low in _ENDS | _ARTICLES or low in lexemes.stop or low in lexemes.verbs or low in lexemes.before
+    return low in ENDS | ARTICLES or low in lexemes.stop or low in lexemes.verbs or low in lexemes.before
