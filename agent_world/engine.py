@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import select
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from multiprocessing.connection import Connection
+from typing import Any, Generic, TypeVar
 
 from agent_world.errors import AgentWorldError
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError
@@ -39,7 +39,7 @@ class Done(Generic[Item, Result]):
 
 
 class Engine:
-    """A pool of worker processes on this machine. Use it with `with`; leaving ends the workers.
+    """A pool of worker processes on this machine. Use it with `with`; leaving ends the workers, at work or not.
 
     Functions and items travel by pickle. With one worker everything runs in this process, which is what a debugger
     wants.
@@ -48,13 +48,18 @@ class Engine:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
         self._pool: ProcessPoolExecutor | None = None
+        self._lifeline: Connection | None = None
+        self._given: list[Future[Any]] = []
 
     def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool:
+        if self._pool and self._lifeline:
+            if not all(future.done() for future in self._given):
+                self._lifeline.close()  # an interrupt came: to wait for what nobody takes could last minutes
             self._pool.shutdown(wait=True, cancel_futures=True)
+            self._lifeline.close()
             self._pool = None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Done[Item, Result]]:
@@ -65,31 +70,30 @@ class Engine:
             return
         if self._pool is None:
             # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
+            context = multiprocessing.get_context("forkserver")
+            theirs, self._lifeline = context.Pipe(duplex=False)
             self._pool = ProcessPoolExecutor(
-                self.workers,
-                mp_context=multiprocessing.get_context("forkserver"),
-                initializer=_end_with,
-                initargs=(os.getpid(),),
-            )
+                self.workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
+            )  # fmt: skip
         futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
+        self._given = [*futures]
         for item, future in zip(items, futures, strict=True):
             yield _as_done(item, future.result())
+        self._given = []
 
 
 _PASSING = (OSError, MemoryError, SandboxUnavailableError, SandboxFailedError)
 
 
-def _end_with(run: int) -> None:
-    """A worker ends when its run does, killed or not; the fork server between them outlives both.
+def _end_with(lifeline: Connection) -> None:
+    """A worker ends when its run lets go of the other end, or is killed; the fork server between them outlives both.
 
     Ctrl-C reaches the workers too: they end at once, rather than going on with what is queued for them.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    ended = select.poll()
-    ended.register(os.pidfd_open(run), select.POLLIN)
 
     def watch() -> None:
-        ended.poll()
+        lifeline.poll(None)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -79,6 +79,19 @@ def test_ctrl_c_ends_the_workers_at_once_and_they_say_nothing():
     assert told.count("Traceback") == told.count("KeyboardInterrupt") == 1
 
 
+@pytest.mark.parametrize("signals", [1, 2])
+def test_an_interrupt_that_reaches_the_run_alone_ends_it_at_once_with_its_workers(signals):
+    command = [sys.executable, "-c", "from tests.test_engine import run_until_killed; run_until_killed()"]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert run.stdout is not None
+    workers = {int(run.stdout.readline()) for _ in range(2)}
+    for _ in range(signals):
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    run.wait(timeout=20)
+    assert [worker for worker in workers if psutil.pid_exists(worker)] == []
+
+
 def test_workers_do_not_outlive_a_run_that_is_killed():
     command = [sys.executable, "-c", "from tests.test_engine import run_until_killed; run_until_killed()"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
