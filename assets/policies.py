@@ -58,7 +58,7 @@ def base_policy(
     )  # fmt: skip
     job = job_of(
         world, settings, method="grpo", base=start, tasks=tasks,
-        hyper=grpo_hyper(settings, steps=settings.grpo_steps, tasks=tasks["size"]),
+        hyper=grpo_hyper(settings, tasks=tasks["size"], round=0),
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job)
     counts = {"tasks": general["size"], "learnable": tasks["size"], "mlflow/runs": tracked(world, ["pi0"])}

@@ -25,13 +25,15 @@ def cold_start_hyper(settings: Settings) -> Hyper:
     return Hyper(steps=settings.sft_steps, learning_rate=1.2e-2, threads=settings.threads, **_TINY)
 
 
-def grpo_hyper(settings: Settings, *, steps: int, tasks: int) -> Hyper:
+def grpo_hyper(settings: Settings, *, tasks: int, round: int) -> Hyper:
     """GRPO with the paper's clipping and groups, at a rate and a batch that suit a model of a million parameters.
 
-    A step takes `GRPO_TASKS` of the set's `tasks`, or all of a smaller set.
+    A step takes `GRPO_TASKS` of the set's `tasks`, or all of a smaller set. The few steps of a round go at half the
+    rate of those of `pi0` (round 0): at the whole one they undo what was imitated just before.
     """
+    steps, rate = (settings.round_grpo_steps, 4e-4) if round else (settings.grpo_steps, 8e-4)
     return Hyper(
-        steps=steps, learning_rate=8e-4, tasks_per_step=min(GRPO_TASKS, tasks), threads=settings.threads, **_TINY
+        steps=steps, learning_rate=rate, tasks_per_step=min(GRPO_TASKS, tasks), threads=settings.threads, **_TINY
     )
 
 

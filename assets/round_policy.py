@@ -90,12 +90,12 @@ class _Course:
             self.world, self.settings, method="sft", base=base, hyper=hyper,
             trajectories=(*shown, *rehearsed), options=IMITATION,
         )  # fmt: skip
-        first, steps = self._train(f"{name}-demonstrations", job), self.settings.round_grpo_steps
+        first = self._train(f"{name}-demonstrations", job)
         chosen = learnable(
             self.context, self.world, self.engine, self.settings, policy=first, name=name, round=self.round, sets=sets,
-            groups=steps * GRPO_TASKS,
+            groups=self.settings.round_grpo_steps * GRPO_TASKS,
         )  # fmt: skip
-        hyper = grpo_hyper(self.settings, steps=steps, tasks=chosen["size"])
+        hyper = grpo_hyper(self.settings, tasks=chosen["size"], round=self.round)
         job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
         return [first, self._train(name, job)]
 
