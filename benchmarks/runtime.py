@@ -1,0 +1,339 @@
+"""What the environment runtime costs, each figure beside its floor, measured in the same run.
+
+CPU is that of this process and of all its descendants, the sandbox's among them; wall time is said where it is meant.
+
+``python -m benchmarks.runtime [--only NAME] [--json FILE]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from agent_world.environments.model import SQLITE_FILE, Column, Database, Environment, Table, Tool
+from agent_world.environments.session import Session
+from agent_world.identity import Digest, VersionId, sha256
+from agent_world.sandbox import default_sandbox
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_OBJECT = {"type": "object", "properties": {}, "additionalProperties": True}
+_KEY = {
+    "type": "object", "properties": {"key": {"type": "integer"}}, "required": ["key"], "additionalProperties": False,
+}  # fmt: skip
+
+_READ = '''
+def read(world, *, key):
+    """One row by its key."""
+    return dict(world.db.execute("SELECT key, name, amount FROM items WHERE key = ?", (key,)).fetchone())
+'''
+_WRITE = '''
+def write(world, *, key):
+    """Raise the amount of one row."""
+    world.db.execute("UPDATE items SET amount = amount + 1 WHERE key = ?", (key,))
+    return {"key": key}
+'''
+_SPIN = '''
+def spin(world, *, key):
+    """Never come back."""
+    while True:
+        pass
+'''
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One measure. `floor` is what the machine takes for the least that must be done, in the same unit."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str
+    floor: float | None = None
+
+
+class Cost:
+    """CPU and wall seconds of a block."""
+
+    cpu = wall = 0.0
+
+
+@contextmanager
+def cost() -> Iterator[Cost]:
+    """Measure a block; wait inside it for whatever must be counted."""
+    found, cpu, wall = Cost(), cpu_of_all(), time.perf_counter()
+    yield found
+    found.cpu, found.wall = cpu_of_all() - cpu, time.perf_counter() - wall
+
+
+def cpu_of_all() -> float:
+    """CPU seconds of this process, its live descendants and those of them that are reaped."""
+    return time.process_time() + sum(_cpu_of(pid) for pid in descendants())
+
+
+def descendants() -> list[int]:
+    """Ids of all live processes below this one."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                children.setdefault(int(_fields(int(entry))[1]), []).append(int(entry))
+            except OSError:
+                continue
+    found, open_ = [], [os.getpid()]
+    while open_:
+        below = children.get(open_.pop(), [])
+        found += below
+        open_ += below
+    return found
+
+
+def _cpu_of(pid: int) -> float:
+    try:
+        return sum(map(int, _fields(pid)[11:15])) * _TICK_S
+    except OSError:
+        return 0.0
+
+
+def _fields(pid: int) -> list[str]:
+    """The fields of ``/proc/PID/stat`` behind the name: state, parent, ..."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def environment(rows: int, mark: str = "") -> Environment:
+    """A table of `rows` items and three tools; `mark` makes tools and data unlike those of any other."""
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE items (key INTEGER PRIMARY KEY, name TEXT NOT NULL, amount INTEGER NOT NULL)")
+    db.executemany("INSERT INTO items VALUES (?, ?, ?)", ((n, f"item {n}{mark}", n % 97) for n in range(rows)))
+    db.commit()
+    data = db.serialize()
+    columns = tuple(
+        Column(name=name, type=kind, role=role, words=name, original=name, nullable=False, distinct=rows)
+        for name, kind, role in (("key", "integer", "identifier"), ("name", "text", "label"),
+                                 ("amount", "integer", "measure"))
+    )  # fmt: skip
+    table = Table(name="items", singular="item", plural="items", columns=columns, primary_key=("key",), rows=rows)
+    database = Database(
+        database_id="bench", theme=VersionId("theme@0"), round=0, tables=(table,), documents=(),
+        digest=Digest(sha256(data)),
+    )  # fmt: skip
+    tools = tuple(
+        Tool(
+            tool_id=f"bench/{name}", name=name, description=name, input_schema=_KEY, output_schema=_OBJECT,
+            writes=name == "write", source=f"{source}\n# {mark}\n", pattern="get", tables=("items",),
+        )
+        for name, source in (("read", _READ), ("write", _WRITE), ("spin", _SPIN))
+    )  # fmt: skip
+    return Environment(
+        environment_id="bench", version=VersionId(f"bench{mark}@{rows}"), title="bench", description="",
+        theme=VersionId("theme@0"), database=database, database_version=VersionId("database@0"), tools=tools,
+        tool_versions=tuple(VersionId(f"{tool.tool_id}@0") for tool in tools), files={SQLITE_FILE: data},
+    )  # fmt: skip
+
+
+def episode(world: Environment) -> None:
+    """A session, one call, its end."""
+    with world.session(seed=7) as session:
+        check(session, "read", 1)
+
+
+def check(session: Session, tool: str, key: int) -> None:
+    """One call that must succeed: a failing tool would be cheap."""
+    found = session.call(tool, {"key": key})
+    if found.status != "ok":
+        raise RuntimeError(f"{tool} {key}: {found.value}")
+
+
+def sessions() -> Iterator[Figure]:
+    """A session from a known environment, and from one that no worker has seen."""
+    known = environment(120)
+    for _ in range(20):
+        episode(known)
+    with cost() as found:
+        for _ in range(300):
+            episode(known)
+    with cost() as floor:
+        for _ in range(300):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+    yield Figure(
+        name="new session of a known environment, call, close", value=found.cpu / 300 * 1e3, unit="ms CPU",
+        goal="<= 5", floor=floor.cpu / 300 * 1e3,
+    )  # fmt: skip
+    fresh = [environment(120, f" {n}") for n in range(100)]
+    with cost() as found:
+        for each in fresh:
+            episode(each)
+    yield Figure(name="the same of an environment never seen", value=found.cpu / 100 * 1e3, unit="ms CPU", goal="<= 15")
+
+
+def resets() -> Iterator[Figure]:
+    """What a larger snapshot adds to a new session: wall time, beside a file copy of the same bytes."""
+    small = environment(2)
+    for rows, goal in ((120, "<= 0.3"), (1_000, "<= 0.5"), (100_000, "<= 2 x floor")):
+        world = environment(rows)
+        added = median(_opened(world) for _ in range(60)) - median(_opened(small) for _ in range(60))
+        yield Figure(
+            name=f"reset to a snapshot of {rows:,} rows, over one of two rows", value=added * 1e3, unit="ms wall",
+            goal=goal, floor=_copied(world.files[SQLITE_FILE]) * 1e3,
+        )  # fmt: skip
+
+
+def _opened(world: Environment) -> float:
+    start = time.perf_counter()
+    episode(world)
+    return time.perf_counter() - start
+
+
+def _copied(data: bytes) -> float:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        source, target = Path(folder) / "a", Path(folder) / "b"
+        source.write_bytes(data)
+        times = []
+        for _ in range(60):
+            start = time.perf_counter()
+            shutil.copyfile(source, target)
+            times.append(time.perf_counter() - start)
+        return median(times)
+
+
+def calls() -> Iterator[Figure]:
+    """Calls through the sandbox, beside a line sent to another process and back; flat in the number of rows."""
+    floor = _echo()
+    times: dict[tuple[str, int], float] = {}
+    for rows in (100, 1_000_000):
+        world = environment(rows)
+        with world.session(seed=7) as session:
+            for tool in ("read", "write"):
+                times[tool, rows] = _per_call(lambda n, s=session, t=tool: check(s, t, n % 100))
+    for tool, goal in (("read", "<= 2 x floor"), ("write", "<= 0.2")):
+        yield Figure(name=f"{tool} call", value=times[tool, 100] * 1e3, unit="ms wall", goal=goal, floor=floor * 1e3)
+        ratio = times[tool, 1_000_000] / times[tool, 100]
+        yield Figure(name=f"{tool} call, 1,000,000 rows / 100 rows", value=ratio, unit="x", goal="<= 1.2")
+
+
+def _per_call(call: Callable[[int], object], count: int = 2_000) -> float:
+    times = []
+    for n in range(count):
+        start = time.perf_counter()
+        call(n)
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+def _echo() -> float:
+    """A JSON line to another process and back."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        with theirs.makefile("rwb", buffering=0) as lines:
+            while line := lines.readline():
+                lines.write(json.dumps(json.loads(line)).encode() + b"\n")
+        os._exit(0)
+    theirs.close()
+    line = json.dumps({"tool": "read", "arguments": {"key": 1}, "n": 1}).encode() + b"\n"
+
+    def call(_: int) -> object:
+        ours.sendall(line)
+        return json.loads(ours.recv(65_536))
+
+    found = _per_call(call)
+    ours.close()
+    os.waitpid(pid, 0)
+    return found
+
+
+def digests() -> Iterator[Figure]:
+    """The digest after one changed row."""
+    world = environment(1_000_000)
+    with world.session(seed=7) as session:
+        check(session, "write", 1)
+        session.digest()  # of the snapshot itself, once
+        times = []
+        for n in range(20):
+            check(session, "write", n * 50_000)
+            start = time.perf_counter()
+            session.digest()
+            times.append(time.perf_counter() - start)
+        yield Figure(
+            name="digest after one more changed row of 1,000,000, of the first", value=times[0] * 1e3, unit="ms wall",
+            goal="<= 1",
+        )  # fmt: skip
+        yield Figure(
+            name="digest after twenty changed rows far apart", value=times[-1] * 1e3, unit="ms wall", goal="<= 20"
+        )
+
+
+def crowd() -> Iterator[Figure]:
+    """Many live sessions: memory, whether all answer, and what one that loops does to the others."""
+    world = environment(1_000)
+    before = set(descendants())
+    with ExitStack() as stack:
+        live = [stack.enter_context(world.session(seed=n)) for n in range(200)]
+        for session in live:
+            check(session, "read", 1)
+        own = [_uss(pid) for pid in set(descendants()) - before]
+        memory = sum(own) / 200 / 2**20
+        yield Figure(name="memory of a live session, 200 live", value=memory, unit="MB USS", goal="<= 3")
+        live += [stack.enter_context(world.session(seed=n)) for n in range(200, 500)]
+        start = time.perf_counter()
+        for session in live:
+            check(session, "read", 1)
+        wall = time.perf_counter() - start
+        yield Figure(name="500 live: a call to each", value=wall, unit="s wall", goal="all answer")
+        alone = _per_call(lambda n: check(live[n % 499], "read", 1), 998)
+        looping = threading.Thread(target=live[499].call, args=("spin", {"key": 1}))
+        looping.start()
+        beside = _per_call(lambda n: check(live[n % 499], "read", 1), 998)
+        live[499].stop()
+        looping.join()
+        yield Figure(name="a call while one session loops / without", value=beside / alone, unit="x", goal="<= 1.1")
+
+
+def _uss(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty"))) << 10
+
+
+PARTS = {each.__name__: each for each in (sessions, resets, calls, digests, crowd)}
+
+
+def main() -> None:
+    """Print a line a figure as it comes; write all of them to a file if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS, help="this part alone")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    default_sandbox()
+    found = []
+    print(f"{'what':<66} {'figure':>9} {'':<8} {'floor':>9}  goal")
+    for name, part in PARTS.items():
+        if options.only in (None, name):
+            for figure in part():
+                found.append(figure)
+                floor = "" if figure.floor is None else f"{figure.floor:.3f}"
+                print(f"{figure.name:<66} {figure.value:9.3f} {figure.unit:<8} {floor:>9}  {figure.goal}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(figure) for figure in found], indent=2))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
