@@ -76,7 +76,7 @@ class Engine:
                 self.workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
             )  # fmt: skip
         futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
-        self._given = [*futures]
+        self._given = futures
         for item, future in zip(items, futures, strict=True):
             yield _as_done(item, future.result())
         self._given = []

@@ -18,17 +18,18 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+
+import psutil
 
 from agent_world.environments.model import SQLITE_FILE, Column, Database, Environment, Table, Tool
 from agent_world.environments.session import Session
 from agent_world.identity import Digest, VersionId, sha256
 from agent_world.sandbox import default_sandbox
 
-_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _OBJECT = {"type": "object", "properties": {}, "additionalProperties": True}
 _KEY = {
     "type": "object", "properties": {"key": {"type": "integer"}}, "required": ["key"], "additionalProperties": False,
@@ -65,51 +66,26 @@ class Figure:
 
 
 class Cost:
-    """CPU and wall seconds of a block."""
+    """CPU seconds of a block."""
 
-    cpu = wall = 0.0
+    cpu = 0.0
 
 
 @contextmanager
 def cost() -> Iterator[Cost]:
     """Measure a block; wait inside it for whatever must be counted."""
-    found, cpu, wall = Cost(), cpu_of_all(), time.perf_counter()
+    found, before = Cost(), cpu_of_all()
     yield found
-    found.cpu, found.wall = cpu_of_all() - cpu, time.perf_counter() - wall
+    found.cpu = cpu_of_all() - before
 
 
 def cpu_of_all() -> float:
-    """CPU seconds of this process, its live descendants and those of them that are reaped."""
-    return time.process_time() + sum(_cpu_of(pid) for pid in descendants())
-
-
-def descendants() -> list[int]:
-    """Ids of all live processes below this one."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                children.setdefault(int(_fields(int(entry))[1]), []).append(int(entry))
-            except OSError:
-                continue
-    found, open_ = [], [os.getpid()]
-    while open_:
-        below = children.get(open_.pop(), [])
-        found += below
-        open_ += below
-    return found
-
-
-def _cpu_of(pid: int) -> float:
-    try:
-        return sum(map(int, _fields(pid)[11:15])) * _TICK_S
-    except OSError:
-        return 0.0
-
-
-def _fields(pid: int) -> list[str]:
-    """The fields of ``/proc/PID/stat`` behind the name: state, parent, ..."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    """CPU seconds of this process, of its live descendants and of those of them that are reaped."""
+    total = time.process_time()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(process.cpu_times()[:4])
+    return total
 
 
 def environment(rows: int, mark: str = "") -> Environment:
@@ -282,13 +258,13 @@ def digests() -> Iterator[Figure]:
 def crowd() -> Iterator[Figure]:
     """Many live sessions: memory, whether all answer, and what one that loops does to the others."""
     world = environment(1_000)
-    before = set(descendants())
+    before = set(psutil.Process().children(recursive=True))
     with ExitStack() as stack:
         live = [stack.enter_context(world.session(seed=n)) for n in range(200)]
         for session in live:
             check(session, "read", 1)
-        own = [_uss(pid) for pid in set(descendants()) - before]
-        memory = sum(own) / 200 / 2**20
+        own = set(psutil.Process().children(recursive=True)) - before
+        memory = sum(process.memory_full_info().uss for process in own) / 200 / 2**20
         yield Figure(name="memory of a live session, 200 live", value=memory, unit="MB USS", goal="<= 3")
         live += [stack.enter_context(world.session(seed=n)) for n in range(200, 500)]
         start = time.perf_counter()
@@ -303,14 +279,6 @@ def crowd() -> Iterator[Figure]:
         live[499].stop()
         looping.join()
         yield Figure(name="a call while one session loops / without", value=beside / alone, unit="x", goal="<= 1.1")
-
-
-def _uss(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty"))) << 10
 
 
 PARTS = {each.__name__: each for each in (sessions, resets, calls, digests, crowd)}
