@@ -6,6 +6,9 @@ from trainers.job import Hyper
 GRPO_TASKS = 16
 """Groups of rollouts in a step."""
 
+REWARD = {"averaged": 0.2}
+"""Options of GRPO: its result is the mean over the last fifth of its steps, since its rate does not fall."""
+
 MAX_CONTEXT, MAX_STEP, MAX_TURNS = 1024, 48, 20
 """Tokens of an episode and of one step, and steps of an episode: in training, screening and evaluation alike."""
 

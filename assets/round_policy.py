@@ -16,7 +16,7 @@ from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.environments import built
 from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.recipes import GRPO_TASKS, IMITATION, demonstration_hyper, grpo_hyper
+from assets.recipes import GRPO_TASKS, IMITATION, REWARD, demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.settings import Settings
@@ -96,7 +96,7 @@ class _Course:
             groups=self.settings.round_grpo_steps * GRPO_TASKS,
         )  # fmt: skip
         hyper = grpo_hyper(self.settings, tasks=chosen["size"], round=self.round)
-        job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper)
+        job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper, options=REWARD)
         return [first, self._train(name, job)]
 
     def targeted(self) -> list[dict[str, Any]]:

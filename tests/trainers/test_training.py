@@ -148,6 +148,20 @@ def test_grpo_raises_the_sampled_pass_rate_over_both_kinds_of_task(half_trained,
     assert all(row["infra_errors"] == 0 for row in rows)
 
 
+def test_grpo_ends_with_the_mean_of_the_weights_of_its_last_steps(half_trained, tmp_path):
+    source, base, _ = half_trained
+
+    def weights(name, **options):
+        steps = options.pop("steps")
+        result = run_job(grpo(base, options, steps=steps), source, tmp_path / name)
+        return load_file(f"{result.checkpoint}/model.safetensors")
+
+    second, third, both = weights("2", steps=2), weights("3", steps=3), weights("mean", steps=3, averaged=0.67)
+    for name, tensor in both.items():
+        assert torch.allclose(tensor, (second[name] + third[name]) / 2, atol=1e-7), name
+    assert any(not torch.equal(second[name], third[name]) for name in second)
+
+
 def test_grpo_twice_gives_the_same_checkpoint(half_trained, tmp_path):
     source, base, _ = half_trained
     first, second = (run_job(grpo(base, steps=2), source, tmp_path / name) for name in "ab")
