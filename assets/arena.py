@@ -9,7 +9,7 @@ from agent_world.lake.batch import Batch
 from agent_world.world import World, save_trajectory
 from assets.checks import check_specs, prove_all
 from assets.environments import built
-from assets.partitions import IN_ONE_RUN, round_number, rounds
+from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds
 from assets.playing import replays_of, samples_of
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.settings import Settings
@@ -26,7 +26,7 @@ def categories(world: World, round: int) -> dict[str, str]:
 
 def set_name(round: int) -> str:
     """The name of the arena's task set of a round."""
-    return f"arena-r{round:02d}"
+    return f"arena-{round_key(round)}"
 
 
 @dg.asset(
@@ -85,4 +85,4 @@ def attempt(
             if replay:
                 gated(batch, replay, "trajectory", made, environment=sample.environment, round=round)
 
-    return commit(context, world, "arena/attempts", f"r{round:02d}", derivation, fill).versions
+    return commit(context, world, "arena/attempts", round_key(round), derivation, fill).versions

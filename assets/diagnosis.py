@@ -6,14 +6,13 @@ import dagster as dg
 
 from agent_world.arena.diagnosis import Attempt, diagnose
 from agent_world.arena.model import Diagnosis
-from agent_world.arena.targeting import targeted_keys
 from agent_world.codec import decode, encode
 from agent_world.identity import VersionId
 from agent_world.lake.batch import Batch
 from agent_world.world import World, rejected_trajectories
 from assets.arena import categories
 from assets.checks import check_specs, prove_all
-from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds, targeted
+from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds, targeted, targeted_key
 from assets.resources import LakeResource, RunResource
 from assets.stage import commit, derive, report
 from assets.training import checkpoint, task_set
@@ -41,7 +40,8 @@ def diagnosis(context: dg.AssetExecutionContext, lake: LakeResource, run: RunRes
             batch.create("diagnosis", f"diagnosis-{round_key(round)}", encode(found), parents=parents)
 
         (found,) = commit(context, world, "diagnosis", key, derivation, fill).versions
-        keys = targeted_keys(decode(Diagnosis, world.payload(found)), most=settings.weakest)
+        ranked = decode(Diagnosis, world.payload(found)).weak
+        keys = [targeted_key(round, weakness.environment) for weakness in ranked[: settings.weakest]]
         _set_keys(context, round, keys)
         made.append(found)
         weak[key] = keys

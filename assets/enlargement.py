@@ -16,6 +16,7 @@ from agent_world.lake.batch import Batch
 from agent_world.world import World
 from assets.databases import keep_times, refuse_round, save_round, snapshot_of
 from assets.environments import accept, built
+from assets.partitions import round_key
 from assets.settings import Settings
 from assets.stage import Job, derive, map_jobs
 from assets.tasks import save_graph
@@ -39,7 +40,7 @@ def enlarge(
         jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
     work = partial(enrich_more, number=number, seed=settings.seed)
     save = partial(_save, number=number, round=round, diagnosis=diagnosis)
-    map_jobs(context, world, engine, f"enrichment/r{round:02d}", jobs, work, save)
+    map_jobs(context, world, engine, f"enrichment/{round_key(round)}", jobs, work, save)
     keep_times(world)
     richer = {row["environment"] for row in world.read("gate_verdicts", where={"gate": "environment", "round": round})}
     grown = []

@@ -22,6 +22,11 @@ def round_key(number: int) -> str:
     return f"r{number:02d}"
 
 
+def targeted_key(round: int, environment: str) -> str:
+    """The partition key of what a round makes for an environment."""
+    return f"{round_key(round)}|{environment}"
+
+
 def round_number(key: str) -> int:
     """The round of a key of `rounds` or `targeted`."""
     return int(key.partition("|")[0][1:])

@@ -5,7 +5,7 @@ import dagster as dg
 from agent_world.reporting import plots
 from agent_world.reporting.figures import GRPO_CURVES, curves
 from assets.checks import check_specs, prove_all
-from assets.recipes import GRPO_TASKS, REWARD, cold_start_hyper, grpo_hyper, init_hyper
+from assets.recipes import GRPO_OPTIONS, GRPO_TASKS, cold_start_hyper, grpo_hyper, init_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.stage import report
@@ -58,7 +58,7 @@ def base_policy(
     )  # fmt: skip
     job = job_of(
         world, settings, method="grpo", base=start, tasks=tasks,
-        hyper=grpo_hyper(settings, tasks=tasks["size"], round=0), options=REWARD,
+        hyper=grpo_hyper(settings, tasks=tasks["size"], round=0), options=GRPO_OPTIONS,
     )  # fmt: skip
     version = train(context, world, tracker, settings, name="pi0", round=0, job=job)
     counts = {"tasks": general["size"], "learnable": tasks["size"], "mlflow/runs": tracked(world, ["pi0"])}

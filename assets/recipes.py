@@ -6,13 +6,13 @@ from trainers.job import Hyper
 GRPO_TASKS = 16
 """Groups of rollouts in a step."""
 
-REWARD = {"averaged": 0.2}
+GRPO_OPTIONS = {"averaged": 0.2}
 """Options of GRPO: its result is the mean over the last fifth of its steps, since its rate does not fall."""
 
 MAX_CONTEXT, MAX_STEP, MAX_TURNS = 1024, 48, 20
 """Tokens of an episode and of one step, and steps of an episode: in training, screening and evaluation alike."""
 
-IMITATION = {"start_share": 0.5}
+ROUND_SFT_OPTIONS = {"start_share": 0.5}
 """Options of a round's SFT: half of the weights it began with stay, since imitation spreads what reward sharpened."""
 
 _TINY = {"max_trajectory_tokens": MAX_CONTEXT, "max_generation_tokens": MAX_STEP, "max_turns": MAX_TURNS}

@@ -15,8 +15,8 @@ from agent_world.tasks.model import Purpose
 from agent_world.world import World
 from assets.checks import check_specs, prove_all
 from assets.environments import built
-from assets.partitions import IN_ONE_RUN, round_number, rounds
-from assets.recipes import GRPO_TASKS, IMITATION, REWARD, demonstration_hyper, grpo_hyper
+from assets.partitions import IN_ONE_RUN, round_key, round_number, rounds
+from assets.recipes import GRPO_OPTIONS, GRPO_TASKS, ROUND_SFT_OPTIONS, demonstration_hyper, grpo_hyper
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.screening import learnable
 from assets.settings import Settings
@@ -88,7 +88,7 @@ class _Course:
         rehearsed = self._rehearsed(name, purpose, len(shown))
         job = job_of(
             self.world, self.settings, method="sft", base=base, hyper=hyper,
-            trajectories=(*shown, *rehearsed), options=IMITATION,
+            trajectories=(*shown, *rehearsed), options=ROUND_SFT_OPTIONS,
         )  # fmt: skip
         first = self._train(f"{name}-demonstrations", job)
         chosen = learnable(
@@ -96,7 +96,9 @@ class _Course:
             groups=self.settings.round_grpo_steps * GRPO_TASKS,
         )  # fmt: skip
         hyper = grpo_hyper(self.settings, tasks=chosen["size"], round=self.round)
-        job = job_of(self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper, options=REWARD)
+        job = job_of(
+            self.world, self.settings, method="grpo", base=first, tasks=chosen, hyper=hyper, options=GRPO_OPTIONS
+        )
         return [first, self._train(name, job)]
 
     def targeted(self) -> list[dict[str, Any]]:
@@ -111,7 +113,7 @@ class _Course:
         orders = [
             order_for(self.world, self.settings, key, count=count, purpose="control", round=self.round) for key in keys
         ]
-        produce_all(self.context, self.world, self.engine, self.settings, f"control/r{self.round:02d}", orders)
+        produce_all(self.context, self.world, self.engine, self.settings, f"control/{round_key(self.round)}", orders)
         found = demonstrations(self.world, "control", round=self.round)
         return tuple(rng("control", self.settings.seed, self.round).sample(found, min(wanted, len(found))))
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
-
-ProfileName = Literal["smoke", "default", "full"]
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything a run is parameterised by; it is part of the derivation of what the run makes.
 
-    `tasks` are accepted training tasks aimed at per environment, `practice` candidates to demonstrate, `held_out`
-    evaluation tasks, `arena` fresh tasks a round; `targeted` new training tasks a round for each of the `weakest`
-    environments, and `targeted_practice` candidates to demonstrate. Steps are optimiser steps.
+    `themes` are read, of which `environments` at most are built. An environment has `tasks` accepted training tasks,
+    `practice` candidates to demonstrate and `held_out` evaluation tasks. A round meets `arena` fresh tasks in each of
+    `arena_environments` of a category, and makes `targeted` training tasks for each of the `weakest` environments, and
+    `targeted_practice` candidates to demonstrate. Steps are optimiser steps; evaluation draws `samples` a task;
+    `control` trains a second line without a diagnosis beside the first.
     """
 
     seed: int = 7

@@ -9,7 +9,7 @@ from assets.checks import check_specs, prove_all
 from assets.diagnosis import diagnosis_of
 from assets.enlargement import enlarge
 from assets.environments import built
-from assets.partitions import IN_ONE_RUN, round_number, targeted
+from assets.partitions import IN_ONE_RUN, round_key, round_number, targeted, targeted_key
 from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import report
 from assets.tasks import order_for, produce_all, save_set
@@ -20,7 +20,7 @@ WRITTEN = ("databases", "tools", "tool_tests", "environments", "tasks", "traject
 
 def set_name(round: int) -> str:
     """The name of the targeted task set of a round."""
-    return f"targeted-r{round:02d}"
+    return f"targeted-{round_key(round)}"
 
 
 @dg.asset(
@@ -43,7 +43,7 @@ def targeted_tasks(
         asked = [key.partition("|")[2] for key in context.partition_keys if round_number(key) == round]
         names = [name for name in asked if name in guidelines]  # what an earlier diagnosis asked for is no longer
         poor = [name for name in names if guidelines[name].enrich]
-        enriched[f"r{round:02d}"] = enlarge(
+        enriched[round_key(round)] = enlarge(
             context, world, engine.engine, settings, poor, round=round, diagnosis=diagnosis
         )
         for purpose, count in (("targeted", settings.targeted), ("practice", settings.targeted_practice)):
@@ -54,7 +54,7 @@ def targeted_tasks(
                 )
                 for name in names
             ]  # fmt: skip
-            produce_all(context, world, engine.engine, settings, f"{purpose}/r{round:02d}", orders)
+            produce_all(context, world, engine.engine, settings, f"{purpose}/{round_key(round)}", orders)
         tasks = save_set(context, world, settings, set_name(round), purpose="targeted", round=round)
         made.append(tasks)
         for name in names:
@@ -65,7 +65,7 @@ def targeted_tasks(
             served[name] = right / len(own) if own else None
             context.add_asset_metadata(
                 {"tasks": len(own), "exercise_the_ability": right, "guideline": guidelines[name].text},
-                partition_key=f"r{round:02d}|{name}",
+                partition_key=targeted_key(round, name),
             )
     counts = {"share_that_exercises": served, "enriched": enriched}
     return report(world, counts, made, prove_all(world, *WRITTEN))

@@ -15,6 +15,7 @@ from agent_world.lake.code import code_version
 from agent_world.rollouts.model import Trajectory
 from agent_world.tasks.model import Purpose
 from agent_world.world import World, save_trajectory
+from assets.partitions import round_key
 from assets.progress import Progress
 from assets.resources import TrackerResource, work_folder
 from assets.settings import Settings
@@ -196,11 +197,11 @@ def _track(
 ) -> None:
     log = tracker.open()
     log.loop_run({"seed": job.seed}, {"lake": world.uri, "dagster/run_id": dagster_run})
-    run = log.round_run(f"r{round:02d}", {"seed": job.seed}, {"dagster/run_id": dagster_run})
+    run = log.round_run(round_key(round), {"seed": job.seed}, {"dagster/run_id": dagster_run})
     rows = world.read("training_metrics", where={"job": job.job_hash})
     log.log(run, [(f"{name}/{row['metric']}", row["value"], row["step"]) for row in rows])
     if checkpoint(world, name) == version:
-        log.register(run, version, world.files(version), {"round": f"r{round:02d}", "lake": world.uri})
+        log.register(run, version, world.files(version), {"round": round_key(round), "lake": world.uri})
     with world.begin("checkpoint/mlflow", name, derivation=sha256(f"{version} {run}")) as batch:
         if not batch.done:
             batch.observe(version, {"mlflow_run": run})

@@ -7,7 +7,7 @@ from lake_schemas.base import TableSpec, integer, real, text
 METRICS: dict[str, str] = {
     "loss": "what was minimised",
     "policy_loss": "cross-entropy of the tokens that the policy writes, nats",
-    "context_loss": "cross-entropy of the tokens that the policy reads, nats",
+    "context_loss": "cross-entropy of the tokens that the policy reads again, nats",
     "reward_mean": "share of rollouts that passed",
     "reward_std": "its standard deviation over rollouts",
     "zero_spread_groups": "share of groups whose rollouts all got the same reward",
@@ -38,7 +38,7 @@ TABLE = TableSpec(
     ),
     columns=(
         text("job", "sha256 of the TrainJob"),
-        text("stage", "sft, grpo"),
+        text("stage", "name of the checkpoint that was trained: sft, pi0, pi1-demonstrations, ..."),
         integer("step", "optimiser step"),
         text("metric", "canonical name"),
         real("value", "value"),

@@ -1,6 +1,6 @@
 """The file that training metrics are streamed to, under their canonical names (lake_schemas/training_metrics.py).
 
-What a back-end does not report is null, never 0. A line of ``metrics.jsonl`` is one step: ``{"stage", "step", ...}``.
+What a back-end does not report is null, never 0. A line of ``metrics.jsonl`` is one step: ``{"step", ...}``.
 """
 
 from __future__ import annotations
@@ -9,22 +9,19 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from lake_schemas.training_metrics import METRICS
 
 ROLLOUTS = "rollouts.jsonl"
 """The file, beside the metrics, of a sample of GRPO's episodes; a line a trajectory."""
 
-Stage = Literal["sft", "grpo"]
-
 
 class MetricsFile:
     """Appends one line a step, flushed at once, so that a supervisor can follow. Use it with `with`."""
 
-    def __init__(self, path: Path, stage: Stage) -> None:
+    def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")
-        self._stage = stage
 
     def record(self, step: int, values: dict[str, float | None]) -> None:
         """Write one step; metrics that are not given are null.
@@ -35,7 +32,7 @@ class MetricsFile:
         unknown = values.keys() - METRICS.keys()
         if unknown:
             raise KeyError(f"not canonical metrics: {', '.join(sorted(unknown))}")
-        row = {"stage": self._stage, "step": step} | {name: _finite(values.get(name)) for name in METRICS}
+        row = {"step": step} | {name: _finite(values.get(name)) for name in METRICS}
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
 

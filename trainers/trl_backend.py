@@ -62,7 +62,7 @@ def _train_base(job: TrainJob, source: Source, out: Path, metrics: Path) -> Trai
     model = AutoModelForCausalLM.from_pretrained(base, local_files_only=True, dtype="auto").to(device())
     tokenizer = AutoTokenizer.from_pretrained(base, local_files_only=True)
     renderer = renderer_for(tokenizer)
-    with MetricsFile(metrics, "sft" if job.method == "sft" else "grpo") as file:
+    with MetricsFile(metrics) as file:
         if job.method == "sft":
             demonstrations = demonstrations_of(job, source)
             steps = train_sft(model, renderer, demonstrations, sft_options(job), seed=job.seed, metrics=file)

@@ -128,6 +128,7 @@ def _guideline(
     patterns = _named(known[f.missed].pattern if f.missed in known else None for _, f in failed)
     kinds = _named(attempt.task.kind for attempt, _ in failed)
     calls = sorted(attempt.task.knobs.calls for attempt, _ in failed)
+    low, high = calls[len(calls) // 10], calls[-1 - len(calls) // 10]
     writing = sum(attempt.task.writes for attempt, _ in failed) / len(failed)
     writes = True if writing > 0.75 else False if writing < 0.25 else None
     enrich = shapes < _FEW_SHAPES
@@ -139,9 +140,9 @@ def _guideline(
         patterns=patterns,
         writes=writes,
         kinds=kinds if len(kinds) == 1 else (),
-        knobs={"calls": (float(calls[len(calls) // 10]), float(calls[-1 - len(calls) // 10]))},
+        knobs={"calls": (float(low), float(high))},
         enrich=enrich,
-        text=_text(environment.title, label, tools, calls, enrich),
+        text=_text(environment.title, label, tools, (low, high), enrich),
     )
 
 
@@ -182,10 +183,10 @@ def _distribution(
     return ErrorDistribution(by=by, name=name, samples=outcomes, rates=tuple(rates))
 
 
-def _text(title: str, label: FailureLabel, tools: Sequence[str], calls: Sequence[int], enrich: bool) -> str:
+def _text(title: str, label: FailureLabel, tools: Sequence[str], calls: tuple[int, int], enrich: bool) -> str:
     at = f" at {', '.join(tools)}" if tools else ""
     more = " Enrich the database first: training knows few different plans here." if enrich else ""
-    return f"{title}: practise {ABILITIES[label]}{at}, in tasks of {calls[0]} to {calls[-1]} calls.{more}"
+    return f"{title}: practise {ABILITIES[label]}{at}, in tasks of {calls[0]} to {calls[1]} calls.{more}"
 
 
 def _summary(weak: Sequence[Weakness], tested: int) -> str:

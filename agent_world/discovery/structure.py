@@ -23,7 +23,7 @@ from agent_world.environments.model import (
     ForeignKey,
     Table,
 )
-from agent_world.identity import VersionId, slug
+from agent_world.identity import VersionId
 
 MAX_ROWS = 2_000
 """Rows kept of one table of `D`: every episode copies the file."""
@@ -262,8 +262,3 @@ def _unit(original: str, typed: TypedColumn) -> str | None:
 def _without_unit(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of a column without the unit behind them, which is recorded by itself: "size in mib" is a size."""
     return words[:-2] if len(words) > 2 and words[-2] == "in" and words[-1] in _UNITS else words
-
-
-def database_name(title: str) -> str:
-    """The id of the database of a theme with this title."""
-    return slug(title) or "database"

@@ -1,4 +1,4 @@
-"""What a lake holds, in a few lines: tables, gates, rounds, runs that have not ended, alarms."""
+"""What a lake holds, in a few lines: tables, gates, runs that have not ended, alarms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 def status(view: View) -> list[Line]:
     """Every line there is to say; empty tables are left out."""
-    return [*_tables(view), *_gates(view), *_rounds(view), *_unfinished(view), *_alarms(view)]
+    return [*_tables(view), *_gates(view), *_unfinished(view), *_alarms(view)]
 
 
 def _tables(view: View) -> Iterator[Line]:
@@ -44,15 +44,6 @@ def _gates(view: View) -> Iterator[Line]:
         worst = ", ".join(f"{n} {reason}" for reason, n in dropped.most_common(3))
         detail = f"{reasons.count(None)} accepted" + (f"; {worst}" if worst else "")
         yield Line("gate", f"{gate}, round {round_}", len(reasons), detail)
-
-
-def _rounds(view: View) -> Iterator[Line]:
-    samples: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in view.rows("evaluations", columns=["point", "mode", "status"]):
-        samples[row["point"], row["mode"]].append(row["status"])
-    for (point, mode), results in samples.items():
-        rate = results.count("pass") / len(results)
-        yield Line("evaluation", f"{point}, {mode}", len(results), f"pass rate {rate:.3f}")
 
 
 def _unfinished(view: View) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agent_world.errors import AgentWorldError
+from agent_world.errors import AgentWorldError, BadInputError
 
 if TYPE_CHECKING:
     import httpx
@@ -48,11 +48,12 @@ class Endpoint:
         """The endpoint that ``URL#model`` names.
 
         Raises:
-            EndpointError: one of the two is missing.
+            BadInputError: one of the two is missing.
         """
         base_url, _, model = text.partition("#")
         if not base_url.startswith(("http://", "https://")) or not model:
-            raise EndpointError(text, "an endpoint is written URL#model", 0)
+            cure = "for example http://127.0.0.1:8000/v1#Qwen/Qwen3-8B"
+            raise BadInputError(text, "an endpoint is written URL#model", cure)
         return cls(base_url=base_url.rstrip("/"), model=model, api_key=api_key)
 
 

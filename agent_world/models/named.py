@@ -37,8 +37,8 @@ def open_policy(
     model directory or a checkpoint of the lake (a version or a unique start of one).
 
     Raises:
-        EndpointError: ``URL#model`` lacks one of the two.
-        NotFoundError: no checkpoint is called so. BadInputError: what is there is no model directory.
+        BadInputError: ``URL#model`` lacks one of the two, or what is there is no model directory.
+        NotFoundError: no checkpoint is called so.
     """
     if name in SCRIPTED:
         yield _scripted(name, tasks, environments)

@@ -1,4 +1,4 @@
-"""Scripted policies: gold, no call, unasked write, null, wrong answers (design.md 6 and 7).
+"""Scripted policies: gold, null, wrong answers (design.md 6 and 7).
 
 They know the tasks they play, which no real policy does; random agents (`randoms`), which know nothing, and policies
 with a planted fault (`faults`) stand beside this module.
@@ -90,36 +90,6 @@ class Gold(Knowing):
         task = self.task_of(turn)
         for call in task.plan:
             yield tool_step(call)
-        yield answer_step(task.answer)
-
-
-class NoCall(Knowing):
-    """Gives the gold answer without any call."""
-
-    name = "no-call"
-
-    def play(self, turn: Turn) -> Play:
-        """The gold answer at once."""
-        yield answer_step(self.task_of(turn).answer)
-
-
-class UnaskedWrite(Knowing):
-    """Plays gold, then tries `extra` calls until one is carried out, then gives the gold answer."""
-
-    name = "unasked-write"
-
-    def __init__(self, tasks: Iterable[Task], extra: Sequence[Call]) -> None:
-        super().__init__(tasks)
-        self._extra = tuple(extra)
-
-    def play(self, turn: Turn) -> Play:
-        """Gold with one more write."""
-        task = self.task_of(turn)
-        for call in task.plan:
-            yield tool_step(call)
-        for call in self._extra:
-            if (yield tool_step(call)).status == "ok":
-                break
         yield answer_step(task.answer)
 
 

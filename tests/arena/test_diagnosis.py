@@ -9,7 +9,6 @@ from agent_world.arena.diagnosis import Attempt, diagnose, wilson
 from agent_world.arena.model import Diagnosis
 from agent_world.arena.sampling import sample_environments
 from agent_world.arena.scoring import score
-from agent_world.arena.targeting import targeted_keys
 from agent_world.codec import decode, encode
 from agent_world.reporting.figures import errors_by_category, errors_table
 from agent_world.reporting.report import write_report
@@ -58,7 +57,6 @@ def test_only_the_starved_environment_is_weak_and_its_guideline_names_the_tool()
 def test_weak_environments_are_ranked_by_how_surely_they_fail():
     diagnosis = diagnosis_of(a=[WRONG] * 10 + [GOOD] * 10, b=[WRONG] * 20)
     assert [weakness.environment for weakness in diagnosis.weak] == ["b", "a"]
-    assert targeted_keys(diagnosis) == ["r01|b", "r01|a"]
 
 
 def test_harness_errors_are_counted_but_are_nobodys_weakness():

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent_world.discovery.builds import corpus
-from agent_world.discovery.evaluation import evaluate_matches
 from agent_world.discovery.packages import data_packages
 from agent_world.discovery.themes.pool import ThemeSources
+from tests.discovery.matches import evaluate_matches
 
 LABELS = json.loads((Path(__file__).parent / "labels.json").read_text(encoding="utf-8"))
 

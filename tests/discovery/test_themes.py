@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent_world.discovery.model import Quarantined
-from agent_world.discovery.themes.checks import check_tools, expanded_schema, prompt_copy
+from agent_world.discovery.themes.checks import check_tools
 from agent_world.discovery.themes.documents import ThemeDocument, read_theme, theme_of
 from agent_world.discovery.themes.function_docs import FunctionDocConnector
 from agent_world.discovery.themes.google_discovery import GoogleDiscoveryConnector
@@ -28,13 +28,11 @@ def reasons(found) -> list[str]:
     return [fault.reason for fault in found.faults]
 
 
-def test_a_recursive_schema_is_kept_and_expands_to_a_limited_depth():
+def test_a_recursive_schema_is_kept():
     found = check_tools([{"name": "walk", "inputSchema": TREE}], "o")
     (tool,) = found.tools
     assert tool["input_schema"]["properties"]["root"] == {"$ref": "#/$defs/n"}
     assert len(content_hash("tool", tool)) == 64
-    opened = expanded_schema(tool["input_schema"])
-    assert opened["properties"]["root"]["properties"]["kids"]["items"] == {"type": "object"}
 
 
 def test_a_reference_to_nothing_costs_that_tool_only():
@@ -82,14 +80,6 @@ def test_long_names_stay_distinct_and_can_be_traced_back():
     assert len({tool["name"] for tool in tools}) == 2
     assert all(len(tool["name"]) <= 64 for tool in tools)
     assert [tool["original_name"] for tool in tools] == names
-
-
-def test_a_prompt_copy_cuts_a_huge_enum_and_says_so():
-    schema = {"type": "object", "properties": {"kind": {"type": "string", "enum": [f"k{n}" for n in range(1437)]}}}
-    short = prompt_copy(schema)["properties"]["kind"]
-    assert len(short["enum"]) == 20
-    assert "1437" in short["description"]
-    assert len(schema["properties"]["kind"]["enum"]) == 1437
 
 
 def test_foreign_type_names_become_json_types():

@@ -5,9 +5,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from agent_world.errors import BadInputError
 from agent_world.models.cassette import Cassette, NotRecordedError
 from agent_world.models.chat import SUBMIT, ChatPolicy, messages, step_of, submit_name, tool_functions
-from agent_world.models.client import ChatClient, Endpoint, EndpointError
+from agent_world.models.client import ChatClient, Endpoint
 from agent_world.rollouts.episode import Episode
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Turn
@@ -176,7 +177,7 @@ def test_an_endpoint_is_named_by_url_and_model():
     assert (endpoint.base_url, endpoint.model) == ("http://127.0.0.1:8000/v1", "Qwen/Qwen3-8B")
     assert "secret-key" not in repr(endpoint)
     for wrong in ("http://127.0.0.1:8000/v1", "127.0.0.1#m", "#m"):
-        with pytest.raises(EndpointError, match="URL#model"):
+        with pytest.raises(BadInputError, match="URL#model"):
             Endpoint.parse(wrong)
 
 

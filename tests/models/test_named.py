@@ -1,8 +1,8 @@
 import pytest
 
 from agent_world import world
+from agent_world.errors import BadInputError
 from agent_world.lake.errors import NotFoundError
-from agent_world.models.client import EndpointError
 from agent_world.models.named import open_policy
 from agent_world.models.tiny import save
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
@@ -45,7 +45,7 @@ def test_a_name_that_means_nothing_is_said_so(checkpoint):
     _, lake, _ = checkpoint
     with pytest.raises(NotFoundError), open_policy("nobody", [READING], [ENVIRONMENT], lake):
         pass
-    with pytest.raises(EndpointError, match="URL#model"), open_policy("http://x/v1", [READING], [ENVIRONMENT], lake):
+    with pytest.raises(BadInputError, match="URL#model"), open_policy("http://x/v1", [READING], [ENVIRONMENT], lake):
         pass
 
 

@@ -5,7 +5,7 @@ import pytest
 from agent_world.codec import decode, encode
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
 from agent_world.rollouts.model import Step, Trajectory
-from agent_world.rollouts.policies import Gold, NoCall, Null, Scripted, UnknownEpisodeError, Wrong, answer_step
+from agent_world.rollouts.policies import Gold, Null, Scripted, UnknownEpisodeError, Wrong, answer_step
 from agent_world.rollouts.randoms import RandomAgent
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
 
@@ -161,10 +161,9 @@ def test_a_policy_that_gives_too_few_steps_is_a_fault_of_the_harness():
     assert statuses(roll_out(specs(READING), Short())) == ["infra_error"]
 
 
-def test_null_no_call_and_wrong_answer_policies_fail():
+def test_null_and_wrong_answer_policies_fail():
     for policy in (Null(TASKS), Null(TASKS, [ENVIRONMENT], form="likely"), Wrong(TASKS, [ENVIRONMENT])):
         assert set(statuses(roll_out(specs(*TASKS, samples=3), policy))) == {"fail"}, policy.name
-    assert statuses(roll_out(specs(WRITING), NoCall(TASKS))) == ["fail"]
 
 
 def test_a_scripted_policy_names_the_task_it_does_not_know():

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_world.rollouts.natural import read_natural
 from agent_world.sandbox import open_sandbox
 from tests.solver.desk import flight_desk
+from tests.solver.instructions import read_natural
 from tests.solver.ward import hospital
 from tests.toy import toy_environment
 

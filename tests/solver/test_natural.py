@@ -16,10 +16,10 @@ from agent_world.environments.model import Call, Environment
 from agent_world.environments.tool_gate import candidate
 from agent_world.identity import VersionId, artifact_id_of
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
-from agent_world.rollouts.natural import Fact, NaturalTask, PlanBrokenError, bind, read_natural, score
 from agent_world.rollouts.policies import Gold, Null
 from agent_world.solver import Solver
 from assets.settings import Settings, settings_for
+from tests.solver.instructions import Fact, NaturalTask, PlanBrokenError, bind, read_natural, score
 from tests.toy import toy_environment
 
 NATURAL = Path(__file__).parent / "natural" / "natural.jsonl"

@@ -9,8 +9,8 @@ import agent_world.solver
 from agent_world.environments.model import PublicTool
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Observation, Step, Turn
-from agent_world.rollouts.natural import bind
 from agent_world.solver import Solver, situation
+from tests.solver.instructions import bind
 from tests.toy import toy_environment, toy_tasks
 
 FOLDER = Path(agent_world.solver.__file__).parent

@@ -3,8 +3,8 @@
 import pytest
 
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
-from agent_world.rollouts.natural import bind
 from agent_world.solver import Solver
+from tests.solver.instructions import bind
 
 SKILLS = {
     "a chain of look-ups": "lib1",

@@ -48,7 +48,7 @@ def test_a_mean_over_nothing_is_nothing_and_any_other_is_a_mean(repeated):
 
 def test_a_lesson_that_repeats_nothing_is_learnt_like_any_other(tmp_path, monkeypatch):
     monkeypatch.setattr(sft, "_read_again", lambda ids, written: [False] * len(ids))
-    with MetricsFile(tmp_path / "metrics.jsonl", "sft") as metrics:
+    with MetricsFile(tmp_path / "metrics.jsonl") as metrics:
         options = sft.SftOptions(steps=2, report_every=1)
         assert sft.train_sft(little.model(), little.renderer(), SHOWN, options, seed=0, metrics=metrics) == 2
     rows = list(read_metrics(tmp_path / "metrics.jsonl"))

@@ -53,7 +53,7 @@ def test_fine_tuning_teaches_what_was_demonstrated_reading_and_writing(trained):
     assert [row["step"] for row in rows] == [20, 40, 60, 80]
     assert rows[-1]["policy_loss"] < 0.1 < rows[0]["policy_loss"]
     assert rows[-1]["reward_mean"] is None
-    assert set(rows[0]) == {"stage", "step", *METRICS}
+    assert set(rows[0]) == {"step", *METRICS}
 
 
 def test_a_share_of_the_start_stays_in_every_weight(trained, tmp_path):

@@ -15,7 +15,6 @@ from agent_world.discovery.model import Quarantined
 from agent_world.identity import canonical_json, sha256
 
 MAX_NAME = 64
-_MAX_EXPANSION = 6
 _JSON_TYPES = {
     "dict": "object",
     "map": "object",
@@ -89,26 +88,6 @@ def json_types(schema: Any) -> Any:
                 continue
         mapped[str(key)] = json_types(value) if isinstance(value, (Mapping, list)) else value
     return mapped
-
-
-def prompt_copy(schema: Any, max_enum: int = 20) -> Any:
-    """The schema for a prompt: long enums cut with a count. Validation stays on the full one."""
-    if isinstance(schema, list):
-        return [prompt_copy(item, max_enum) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    copy = {key: prompt_copy(value, max_enum) for key, value in schema.items()}
-    enum = schema.get("enum")
-    if isinstance(enum, list) and len(enum) > max_enum:
-        copy["enum"] = enum[:max_enum]
-        note = f"one of {len(enum)} values, {max_enum} of them shown"
-        copy["description"] = f"{copy.get('description', '')} ({note})".strip()
-    return copy
-
-
-def expanded_schema(schema: Mapping[str, Any], depth: int = _MAX_EXPANSION) -> Any:
-    """The schema with local `$ref`s written out, to `depth` levels; a cycle ends in {"type": "object"}."""
-    return _expand(schema, schema, depth, ())
 
 
 def short_name(name: str) -> str:
@@ -195,20 +174,6 @@ def _resolve(root: Mapping[str, Any], reference: str) -> Any:
         part = part.replace("~1", "/").replace("~0", "~")
         node = node.get(part) if isinstance(node, Mapping) else None
     return node
-
-
-def _expand(schema: Any, root: Mapping[str, Any], depth: int, seen: tuple[str, ...]) -> Any:
-    if isinstance(schema, list):
-        return [_expand(item, root, depth, seen) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        target = _resolve(root, reference)
-        if reference in seen or depth <= 0 or target is None:
-            return {"type": "object"}
-        return _expand(target, root, depth - 1, (*seen, reference))
-    return {key: _expand(value, root, depth, seen) for key, value in schema.items() if key != "$defs"}
 
 
 def _quarantined(item: str, reason: str, why: str, raw: Any) -> Quarantined:
