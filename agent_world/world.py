@@ -104,7 +104,7 @@ class BoundTask:
     environment: Environment
 
     def episode(self, seed: int = 0, *, sandbox: Sandbox | None = None) -> Episode:
-        """A live episode; use it with `with`."""
+        """A live episode; use it with `with`. This binding holds the answer: hand a policy the episode only."""
         from agent_world.rollouts.episode import Episode
 
         return Episode(self.task, self.environment, seed=seed, sandbox=sandbox)

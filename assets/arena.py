@@ -39,7 +39,7 @@ def arena(
 ) -> dg.MaterializeResult:
     """Fresh tasks of both kinds, unlike any training task, and the policy's attempts at them with full traces."""
     world, settings = lake.open(), run.settings
-    made, counts = [], {}
+    made, counts, kept = [], {}, {}
     for key in context.partition_keys:
         round = round_number(key)
         drawn = sample_environments(
@@ -50,10 +50,13 @@ def arena(
         ]
         produce_all(context, world, engine.engine, settings, f"arena/{key}", orders)
         tasks = save_set(context, world, settings, set_name(round), purpose="arena", round=round)
+        size, wanted = world.payload(tasks)["size"], len(drawn) * settings.arena
+        if size < wanted:
+            context.log.warning(f"arena {key}: {size} tasks of {wanted}; no more came through the gates and were new")
         made += attempt(context, world, engine.engine, settings, round, tasks)
-        counts[key] = len(drawn)
+        counts[key], kept[key] = len(drawn), f"{size} of {wanted}"
     proofs = prove_all(world, "tasks", "gate_verdicts", "task_sets", "trajectories")
-    return report(world, {"environments": counts, "attempts": len(made)}, made, proofs)
+    return report(world, {"environments": counts, "tasks": kept, "attempts": len(made)}, made, proofs)
 
 
 def attempt(

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import dagster as dg
 
-from agent_world.arena.diagnosis import Attempt, diagnose
+from agent_world.arena.diagnosis import Attempt, Shape, diagnose
 from agent_world.arena.model import Diagnosis
 from agent_world.codec import decode, encode
 from agent_world.identity import VersionId
@@ -74,17 +74,17 @@ def _diagnose(world: World, round: int, policy: VersionId, names: list[str], tra
         key = bound.environment.environment_id
         environments[key] = bound.environment
         attempts.append(Attempt(trajectory=trajectory, task=bound.task, environment=key))
-    shapes: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    shapes: dict[str, list[Shape]] = defaultdict(list)
     for task in training:
         bound = world.task(task)
-        shapes[bound.environment.environment_id].add(bound.task.shape)
+        shapes[bound.environment.environment_id].append(bound.task.shape)
     return diagnose(
         attempts,
         round=round,
         policy_version=policy,
         environments=environments,
         categories=categories(world, round),
-        training_shapes={key: len(own) for key, own in shapes.items()},
+        training_shapes=shapes,
     )
 
 

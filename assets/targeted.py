@@ -64,8 +64,11 @@ def targeted_tasks(
             right = sum(bool(task.serves) for task in own)
             served[name] = right / len(own) if own else None
             context.add_asset_metadata(
-                {"tasks": len(own), "exercise_the_ability": right, "guideline": guidelines[name].text},
+                {
+                    "tasks": len(own), "wanted": settings.targeted, "exercise_the_ability": right,
+                    "guideline": guidelines[name].text,
+                },
                 partition_key=targeted_key(round, name),
-            )
+            )  # fmt: skip
     counts = {"share_that_exercises": served, "enriched": enriched}
     return report(world, counts, made, prove_all(world, *WRITTEN))

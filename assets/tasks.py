@@ -13,7 +13,7 @@ from agent_world.identity import VersionId, seed_of
 from agent_world.lake.batch import Batch
 from agent_world.reporting import plots
 from agent_world.reporting.figures import calls_by_kind
-from agent_world.reporting.ladder import ladder
+from agent_world.reporting.ladder import ladder, ladders
 from agent_world.tasks.graph import tool_graph
 from agent_world.tasks.model import Purpose, Task
 from agent_world.tasks.production import Judged, Order, make
@@ -33,13 +33,15 @@ from assets.verdicts import gated
 def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunResource) -> dg.MaterializeResult:
     """The complete weighted digraph over each environment's tools, every edge with its evidence."""
     world, settings = lake.open(), run.settings
-    for key in accepted_keys(world, context.partition_keys):
-        save_graph(context, world, settings, world.environment(built(world, through=0)[key]["version_id"]))
+    keys = accepted_keys(world, context.partition_keys)
+    versions = [built(world, through=0)[key]["version_id"] for key in keys]
+    for version in versions:
+        save_graph(context, world, settings, world.environment(version))
     edges = world.read("tool_graph_edges", columns=["weight"])
     weights = {
         name: sum(e["weight"] == w for e in edges) for name, w in (("strong", 3), ("weak", 2), ("independent", 1))
     }
-    return report(world, weights)
+    return report(world, weights, versions)
 
 
 @dg.asset(
@@ -67,7 +69,7 @@ def tasks(
     accepted = [row["version_id"] for row in rows if row["accepted"]]
     counts = {"candidates": len(rows), "accepted": len(accepted), "failed": failed}
     drawn = {
-        "validity ladder": plots.ladder(ladder(world.read("gate_verdicts"))),
+        "validity ladder": plots.ladder(ladder(ladders(world).rewarded)),
         "calls": plots.histogram(calls_by_kind(world), "gold calls"),
     }
     return report(world, counts, accepted, prove_all(world, "tasks", "trajectories", "gate_verdicts"), plots=drawn)

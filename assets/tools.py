@@ -64,7 +64,8 @@ def save_tools(snapshot: Snapshot, toolbox: Toolbox, batch: Batch, *, round: int
     whole = toolbox.environment
     verdict(
         batch, "environment", "environment", database, environment=key, accepted=whole.accepted,
-        reason=", ".join(whole.reasons) or None, evidence={"tools": whole.tools, "tests": whole.tests}, round=round,
+        reason=", ".join(whole.reasons) or None,
+        evidence={"tools": whole.tools, "tests": whole.tests, "rounds": whole.rounds}, round=round,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What the lake costs against doing the same plainly: ratios inside one run, in CPU time where not said otherwise.
 
-``python -m benchmarks.lake [--events 1000000] [--nodes 1000000]``
+``python -m benchmarks.lake [--events 1000000] [--nodes 1000000] [--commits 1000]``
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -48,11 +49,6 @@ def watch() -> Iterator[Watch]:
 def show(name: str, value: float, unit: str, goal: str) -> None:
     """Print one measure beside its goal."""
     print(f"{name:<66} {value:10.3f} {unit:<8} goal {goal}", flush=True)
-
-
-def median(times: list[float]) -> float:
-    """The middle one."""
-    return sorted(times)[len(times) // 2]
 
 
 def made_events(count: int, version: int) -> pa.Table:

@@ -21,7 +21,7 @@ FREE_BYTES = 2 << 30
 _INSTANCE = Path(__file__).with_name("dagster.yaml")
 
 
-class DiskFullError(AgentWorldError):
+class TooLittleRoomError(AgentWorldError):
     """Too little room to begin."""
 
     def __init__(self, place: str, free: int) -> None:
@@ -50,7 +50,7 @@ def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
     A partition that fails is set aside and its neighbours go on; `failures` lists them afterwards.
 
     Raises:
-        DiskFullError, NotALakeError: before anything is written.
+        TooLittleRoomError, NotALakeError: before anything is written.
         UnfinishedRunError, OtherOptionsError, OtherLoopError: as in `settings_to_run`.
         StageFailedError: a stage raised.
         NothingLeftError: nothing came out of a stage.
@@ -110,7 +110,7 @@ def _check_room(lake: str) -> None:
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     free = shutil.disk_usage(there).free
     if free < FREE_BYTES:
-        raise DiskFullError(str(there), free)
+        raise TooLittleRoomError(str(there), free)
 
 
 def _need(made: Sequence[object], lake: str, name: str) -> None:

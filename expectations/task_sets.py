@@ -1,4 +1,7 @@
-"""Rules of `task_sets`: none but a targeted one is empty, and no evaluation task is a training task."""
+"""Rules of `task_sets`: none but a targeted one is empty, and no evaluation task is a training task.
+
+What evaluation and training tasks share in text or plan is a rule of `tasks`, which has both.
+"""
 
 from __future__ import annotations
 

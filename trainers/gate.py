@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from agent_world.identity import Digest
+from trainers.checkpoint import checkpoint_digest, is_finite
 from trainers.job import TrainJob, TrainResult
+
+if TYPE_CHECKING:
+    from agent_world.auditing import Training
 
 
 def objections(job: TrainJob, result: TrainResult, metrics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -25,6 +31,33 @@ def objections(job: TrainJob, result: TrainResult, metrics: Sequence[Mapping[str
     if not result.finite:
         found.append("not_finite")
     still = [row["zero_spread_groups"] for row in metrics if row.get("zero_spread_groups") is not None]
-    if job.method == "grpo" and still and min(still) >= 1:
+    if _without_spread(job.method, still):
         found.append("no_spread")
     return found
+
+
+def objections_now(folder: Path, digest: Digest, training: Training) -> list[str]:
+    """What an audit finds wrong with an accepted checkpoint: with its files, and by its metrics with its training.
+
+    - ``other_digest``: the files are not those of `digest`; ``not_finite``: they are, and a weight is no number.
+    - ``steps_missing``: the metrics end before the step that the job asked for.
+    - ``no_spread``: as in `objections`.
+
+    Raises:
+        BadInputError: the folder holds no model.
+    """
+    found = []
+    if checkpoint_digest(folder) != digest:
+        found.append("other_digest")
+    elif not is_finite(folder):
+        found.append("not_finite")
+    if training.last_step < training.asked:
+        found.append("steps_missing")
+    if _without_spread(training.method, training.zero_spread):
+        found.append("no_spread")
+    return found
+
+
+def _without_spread(method: str, still: Sequence[float]) -> bool:
+    """Whether all groups of all steps were without spread; `still` is their share in each step that reports it."""
+    return method == "grpo" and bool(still) and min(still) >= 1

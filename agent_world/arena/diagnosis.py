@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Any, Literal
 
 from agent_world.arena.labels import Failure, label_failure
@@ -23,8 +24,10 @@ FAILURE_FLOOR = 0.1
 _SHARE_TO_NAME = 0.25
 """A tool, edge or pattern is named in a guideline when it takes at least this share of the failures."""
 
-_FEW_SHAPES = 6
-"""Fewer distinct plan shapes than this in training means that the database gives too little variety."""
+_REPEATED = 0.03
+"""A database gives too little variety where more than this share of the pairs of training tasks have one plan shape."""
+
+Shape = tuple[str, ...]
 
 ABILITIES: Mapping[FailureLabel, str] = {
     "wrong_tool": "choosing the tool that the request needs",
@@ -65,7 +68,7 @@ def diagnose(
     policy_version: str,
     environments: Mapping[str, Environment],
     categories: Mapping[str, str],
-    training_shapes: Mapping[str, int],
+    training_shapes: Mapping[str, Sequence[Shape]],
 ) -> Diagnosis:
     """Rank the weak environments of one arena round and say what each should practise.
 
@@ -75,7 +78,7 @@ def diagnose(
         policy_version: the policy that made the attempts.
         environments: metadata by environment key.
         categories: environment key to first-level category.
-        training_shapes: distinct plan shapes in the training tasks, by environment key.
+        training_shapes: the plan shape of every training task, by environment key.
     """
     by_environment: dict[str, list[tuple[Attempt, Failure | None]]] = defaultdict(list)
     for attempt in attempts:
@@ -85,7 +88,7 @@ def diagnose(
         weakness = _weakness(key, categories.get(key, ""), judged)
         if weakness:
             weak.append(weakness)
-            guidelines.append(_guideline(key, judged, environments[key], training_shapes.get(key, 0)))
+            guidelines.append(_guideline(key, judged, environments[key], training_shapes.get(key, ())))
     order = sorted(range(len(weak)), key=lambda i: (-weak[i].severity, weak[i].environment))
     ranked = tuple(weak[i] for i in order)
     return Diagnosis(
@@ -118,7 +121,7 @@ def _weakness(key: str, category: str, judged: Sequence[tuple[Attempt, Failure |
 
 
 def _guideline(
-    key: str, judged: Sequence[tuple[Attempt, Failure | None]], environment: Environment, shapes: int
+    key: str, judged: Sequence[tuple[Attempt, Failure | None]], environment: Environment, shapes: Sequence[Shape]
 ) -> Guideline:
     failed = [(attempt, failure) for attempt, failure in judged if failure and failure.label != "infra"]
     label = Counter(failure.label for _, failure in failed).most_common(1)[0][0]
@@ -131,7 +134,7 @@ def _guideline(
     low, high = calls[len(calls) // 10], calls[-1 - len(calls) // 10]
     writing = sum(attempt.task.writes for attempt, _ in failed) / len(failed)
     writes = True if writing > 0.75 else False if writing < 0.25 else None
-    enrich = shapes < _FEW_SHAPES
+    enrich = repeated(shapes) > _REPEATED
     return Guideline(
         environment=key,
         ability=label,
@@ -144,6 +147,16 @@ def _guideline(
         enrich=enrich,
         text=_text(environment.title, label, tools, (low, high), enrich),
     )
+
+
+def repeated(shapes: Sequence[Shape]) -> float:
+    """The share of all pairs of tasks that have the same plan shape; 1 where there is no pair.
+
+    Unlike the number of distinct shapes for each task it does not fall or rise with the number of tasks, so that one
+    bound does for all profiles.
+    """
+    pairs = comb(len(shapes), 2)
+    return sum(comb(count, 2) for count in Counter(shapes).values()) / pairs if pairs else 1.0
 
 
 def _named(items: Iterable[Any]) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
 """Deals the accepted artifacts of a lake out to the workers and sums up what the gates say of them now.
 
-Not here: the gates of themes and of the match. They judge documents and packages that the lake does not hold.
+Not here: `match`, and whether two themes are about the same. Both judge a corpus that the lake does not hold.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from agent_world.auditing.judges import (
     judge_enrichment,
     judge_practice,
     judge_task,
+    judge_theme,
     judge_toolbox,
     judge_trajectory,
 )
@@ -81,7 +82,7 @@ def audit_lake(
         world: the lake.
         engine: the workers.
         seed: seed of the fresh runs and of the draws.
-        checkpoint_gate: what judges the files of a checkpoint.
+        checkpoint_gate: what judges the files of a checkpoint and its training.
         tasks: only so many tasks, drawn by `seed` from all that were kept.
         trajectories: only so many trajectories, drawn by `seed`.
         solver: whether to run the solver's gate too, on what is audited of the tasks that it accepted.
@@ -106,6 +107,7 @@ def _parts(
     drawn = set(_drawn([*census.tasks, *census.practice], tasks, seed))
     accepted = [task for task in census.tasks if task in drawn]
     parts = [
+        _Part("theme", partial(judge_theme, uri), census.themes),
         _Part("database", partial(judge_database, uri), census.databases),
         _Part("richer database", partial(judge_enrichment, uri), census.rounds),
         _Part("environment", partial(judge_toolbox, uri), toolboxes(world, census)),
@@ -130,6 +132,7 @@ def _drawn(versions: Sequence[VersionId], most: int | None, seed: int) -> list[V
 
 def _counts(census: Census) -> dict[str, int]:
     return {
+        "theme": len(census.themes),
         "database": len(census.databases),
         "richer database": len(census.rounds),
         "tool": len(census.tools),

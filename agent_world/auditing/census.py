@@ -33,6 +33,7 @@ class Census:
     error has no state to replay to.
     """
 
+    themes: tuple[VersionId, ...]
     databases: tuple[VersionId, ...]
     rounds: tuple[Enrichment, ...]
     tools: tuple[VersionId, ...]
@@ -68,6 +69,7 @@ def take_census(world: World) -> Census:
     environments = [row["version_id"] for row in _rows(world, "environments")]
     databases = _rows(world, "databases", "tables")
     return Census(
+        themes=_versions(_rows(world, "themes")),
         databases=_versions(databases),
         rounds=_enrichments(world, databases),
         tools=_versions(row for row in _rows(world, "tools", "accepted") if row["accepted"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +12,8 @@ from agent_world.auditing.census import Enrichment, Toolbox
 from agent_world.auditing.databases import database_faults
 from agent_world.codec import decode
 from agent_world.discovery.gates import check_database, check_round
+from agent_world.discovery.model import Theme
+from agent_world.discovery.themes.documents import Draft, ThemeDocument, theme_of
 from agent_world.environments.model import Database, Tool, ToolTest
 from agent_world.environments.tool_gate import check_environment, check_tools
 from agent_world.identity import Digest, VersionId, seed_of
@@ -25,9 +27,23 @@ from agent_world.tasks.verdicts import GateVerdict
 if TYPE_CHECKING:
     from agent_world.world import World
 
-CheckpointGate = Callable[[Path, Digest], str | None]
-"""What is wrong with the files of a checkpoint of this digest, None when nothing: the trainers know, not this package.
-Workers get it by pickle."""
+
+class Training(NamedTuple):
+    """How a checkpoint was trained, as the lake tells.
+
+    `asked` are the steps that its gate says were asked for, 0 where no gate spoke; `last_step` the last that has
+    metrics, 0 without any; `zero_spread` the share of groups without spread in each step that reports it.
+    """
+
+    method: str
+    asked: int
+    last_step: int
+    zero_spread: Sequence[float]
+
+
+CheckpointGate = Callable[[Path, Digest, Training], Sequence[str]]
+"""What is wrong with a checkpoint: its files, its digest, how it was trained. The trainers know, not this package;
+workers get it by pickle."""
 
 SOLVER_RUNS_OF_AN_AUDIT = 20
 
@@ -41,6 +57,20 @@ class Word(NamedTuple):
     reason: str | None = None
     passes: int = 0
     runs: int = 0
+
+
+def judge_theme(uri: str, version: VersionId) -> list[Word]:
+    """Its title, description and tools still pass; a tool that was kept and no longer does counts too."""
+    theme = decode(Theme, _world(uri).payload(version))
+    document = ThemeDocument(source=theme.source, origin=theme.origin, data=b"", licence=theme.licence)
+    found = theme_of(
+        Draft(
+            document=document, title=theme.title, description=theme.description, raw_tools=theme.tools,
+            nouns=theme.nouns, verbs=theme.verbs,
+        )
+    )  # fmt: skip
+    against = [*([found.rejection] if found.rejection else []), *found.faults]
+    return [Word("theme", "theme", version, ", ".join(dict.fromkeys(item.reason for item in against)) or None)]
 
 
 def judge_database(uri: str, version: VersionId) -> list[Word]:
@@ -133,10 +163,23 @@ def judge_trajectory(uri: str, version: VersionId) -> list[Word]:
 
 
 def judge_checkpoint(uri: str, gate: CheckpointGate, version: VersionId) -> list[Word]:
-    """Its stored files are what its digest says, and nothing but numbers."""
+    """Its stored files are what its digest says, and nothing but numbers; its stored metrics show the training."""
     world = _world(uri)
+    payload = world.payload(version)
     with laid_down(world, version) as folder:
-        return [Word("checkpoint", "checkpoint", version, gate(folder, Digest(world.payload(version)["digest"])))]
+        reasons = gate(folder, Digest(payload["digest"]), _training(world, version, payload["method"], payload["job"]))
+    return [Word("checkpoint", "checkpoint", version, ", ".join(reasons) or None)]
+
+
+def _training(world: World, version: VersionId, method: str, job: str) -> Training:
+    said = world.read("gate_verdicts", where={"gate": "checkpoint", "subject": version}, columns=["evidence"])
+    metrics = world.read("training_metrics", where={"job": job}, columns=["step", "metric", "value"])
+    return Training(
+        method=method,
+        asked=max((row["evidence"]["asked"] for row in said), default=0),
+        last_step=max((row["step"] for row in metrics), default=0),
+        zero_spread=[row["value"] for row in metrics if row["metric"] == "zero_spread_groups"],
+    )
 
 
 @cache

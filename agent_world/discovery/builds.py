@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from agent_world.discovery.toolsmith import ToolProposal
     from agent_world.environments.tool_gate import EnvironmentVerdict, ToolVerdict
 
+LEAST_ROUNDS = 2
+"""So many complexification rounds at least count in an environment that is accepted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
@@ -132,5 +135,5 @@ def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
     sandbox = default_sandbox()
     made = propose_tools(snapshot.database, snapshot.files, snapshot.seed.theme, seed)
     verdicts = check_tools(made.database, made.files, made.tools, made.tests, sandbox)
-    environment = check_environment(made.database, made.files, verdicts, sandbox)
+    environment = check_environment(made.database, made.files, verdicts, sandbox, least_rounds=LEAST_ROUNDS)
     return Toolbox(proposal=made, verdicts=tuple(verdicts), environment=environment)

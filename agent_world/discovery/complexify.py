@@ -6,7 +6,7 @@ search finds for the theme. Whether it counts is for its gate to say (`gates.che
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agent_world.discovery.corpus import Corpus
@@ -19,10 +19,12 @@ from agent_world.discovery.snapshot import Built, assemble, load, share_found
 from agent_world.discovery.structure import build
 from agent_world.discovery.text import stems
 from agent_world.discovery.themes.documents import theme_text
+from agent_world.discovery.toolsmith.view import LONG_TEXT
 from agent_world.discovery.words import name_words
 from agent_world.environments.model import (
     DOCUMENTS_FOLDER,
     SQLITE_FILE,
+    Column,
     Database,
     Document,
     ForeignKey,
@@ -132,10 +134,22 @@ def _with_reference(built: Sequence[Built], references: Sequence[FoundReference]
         parent = build([table], {table.name: found.link.parent_column}, [], added_in=round)[0]
         if parent.table.name in names or len(parent.table.columns) < 2 or distinct_rows(parent) < 2:
             continue
-        if not brings_rows(parent, built):
+        if not brings_rows(parent, built) or not _tells(parent, parent.table.columns):
             continue
         return [*(_linked(item, found, parent) for item in built), parent]
     return None
+
+
+def _tells(item: Built, columns: Iterable[Column]) -> bool:
+    """Whether one of `columns` says more of a row than its key does: tools and tasks pass over long texts."""
+    return any(
+        column.name not in item.table.primary_key
+        and (
+            column.name == item.table.label
+            or (column.role != "list" and all(len(str(value)) <= LONG_TEXT for value in item.columns[column.name]))
+        )
+        for column in columns
+    )
 
 
 def _named(found: FoundReference) -> RawTable:
@@ -219,7 +233,7 @@ def _sheet_of(table: RawTable, key: str | None, database: Database, round: int) 
     columns = columns[:_SHEET_COLUMNS]
     format = _format(database, round)
     path = f"{slug(built.table.plural)}.{format}"
-    if len(columns) < 2 or path in {known.path for known in database.documents}:
+    if len(columns) < 2 or not _tells(built, columns) or path in {known.path for known in database.documents}:
         return None
     rows = list(zip(*(built.columns[column.name] for column in columns), strict=True))[:_SHEET_ROWS]
     extract = f" ({len(rows)} of {table.total})" if len(rows) < table.total else ""

@@ -1,8 +1,8 @@
 """Serves environments over MCP (stdio, streamable HTTP on loopback): each client session is an episode of its own.
 
-On stdio the process is the session. Over HTTP only protocol versions that open with `initialize` are spoken: from
-2026-07-28 on, HTTP has no sessions, and a client without one has no private state to act on. Such a client is told so
-and falls back by itself.
+On stdio the process is the session; several environments share it, their tools told apart by a prefix. Over HTTP each
+has a path of its own, and only protocol versions that open with `initialize` are spoken: from 2026-07-28 on, HTTP has
+no sessions, and a client without one has no private state to act on. Such a client is told so and falls back by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from agent_world.environments.model import Environment, Json, PublicTool
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_SESSIONS = 256
 IDLE_TIMEOUT_S = 30 * 60
 _SESSION = "episode"
+_PREFIX = 14
+"""Characters of a prefix: with two underscores and a tool's name of 48 they make the 64 that model providers take."""
 
 
 class LiveSession:
@@ -47,26 +49,52 @@ class LiveSession:
             return await run_sync(self.session.call, name, arguments)
 
 
-def mcp_server(environment: Environment, session_of: Callable[[ServerRequestContext], LiveSession]) -> Server[Any]:
-    """The MCP server of one environment; `session_of` says which session a request acts in."""
+def mcp_server(
+    environments: Sequence[Environment], session_of: Callable[[ServerRequestContext, Environment], LiveSession]
+) -> Server[Any]:
+    """One MCP server of these environments; `session_of` says in which session of an environment a request acts.
+
+    The tools of a single environment keep their names, those of several are called as `published_name` says.
+    """
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
-    listed = types.ListToolsResult(tools=[_published(tool.public()) for tool in environment.tools])
+    single = environments[0] if len(environments) == 1 else None
+    tools = {
+        tool.name if single else published_name(environment, tool.name): (environment, tool.public())
+        for environment in environments
+        for tool in environment.tools
+    }
+    listed = types.ListToolsResult(tools=[_published(name, tool) for name, (_, tool) in tools.items()])
 
     async def list_tools(_context: ServerRequestContext, _params: Any) -> types.ListToolsResult:
         return listed
 
     async def call_tool(context: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
-        return _result(await session_of(context).call(params.name, params.arguments or {}))
+        if params.name not in tools:
+            error = {"code": "unknown_tool", "message": f"There is no tool called {params.name}."}
+            return _result(Observation(status="invalid", value={"error": error}))
+        environment, tool = tools[params.name]
+        live = session_of(context, environment)
+        return _result(await live.call(tool.name, params.arguments or {}))
 
     return Server(
-        environment.environment_id,
-        title=environment.title,
-        instructions=environment.description,
+        single.environment_id if single else "agent-world",
+        title=single.title if single else ", ".join(environment.title for environment in environments),
+        instructions=single.description if single else "\n".join(map(_introduced, environments)),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def published_name(environment: Environment, tool: str) -> str:
+    """What a tool is called beside those of other environments: ``airport-cd6b91__get_airport``.
+
+    The prefix is the environment's key; of a long one its start and the hash that it ends with.
+    """
+    key = environment.environment_id
+    prefix = key if len(key) <= _PREFIX else f"{key[: _PREFIX - 7].rstrip('-')}{key[-7:]}"
+    return f"{prefix}__{tool}"
 
 
 def http_app(environments: Sequence[Environment], *, seed: int = 0, sandbox: Sandbox | None = None) -> Starlette:
@@ -109,13 +137,21 @@ def paths(environments: Sequence[Environment]) -> list[str]:
     return [f"/{environment.environment_id}/mcp" for environment in environments]
 
 
-async def serve_stdio(environment: Environment, *, seed: int = 0, sandbox: Sandbox | None = None) -> None:
-    """Serve one client on the standard streams until it leaves."""
+async def serve_stdio(environments: Sequence[Environment], *, seed: int = 0, sandbox: Sandbox | None = None) -> None:
+    """Serve one client on the standard streams until it leaves, with a session in each of the environments.
+
+    Raises:
+        BadInputError: an environment is named twice.
+    """
     from mcp.server.stdio import stdio_server
 
-    with open_session(environment, seed, sandbox) as session:
-        live = LiveSession(session)
-        server = mcp_server(environment, lambda _context: live)
+    _refuse_twice(environments)
+    with ExitStack() as stack:
+        live = {
+            environment.environment_id: LiveSession(stack.enter_context(open_session(environment, seed, sandbox)))
+            for environment in environments
+        }
+        server = mcp_server(environments, lambda _context, environment: live[environment.environment_id])
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
 
@@ -133,10 +169,11 @@ async def serve_http(
     `announce` is told the URL of each environment as soon as clients can connect.
 
     Raises:
-        BadInputError: the port is taken.
+        BadInputError: the port is taken, or an environment is named twice.
     """
     import uvicorn
 
+    _refuse_twice(environments)
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -152,7 +189,7 @@ async def serve_http(
 def _stateful_server(environment: Environment, seed: int, sandbox: Sandbox | None) -> Server[Any]:
     """A server of which every connection has a session, opened by its first call and ended with it."""
 
-    def session_of(context: ServerRequestContext) -> LiveSession:
+    def session_of(context: ServerRequestContext, environment: Environment) -> LiveSession:
         connection = context.session._connection  # mcp 2.3 gives handlers no public way to it
         if _SESSION not in connection.state:
             session = open_session(environment, seed, sandbox)
@@ -160,7 +197,7 @@ def _stateful_server(environment: Environment, seed: int, sandbox: Sandbox | Non
             connection.state[_SESSION] = LiveSession(session)
         return connection.state[_SESSION]
 
-    server = mcp_server(environment, session_of)
+    server = mcp_server([environment], session_of)
     server.middleware.append(_only_with_a_session)
     return server
 
@@ -180,11 +217,23 @@ async def _only_with_a_session(ctx: ServerRequestContext, call_next: CallNext) -
     return await call_next(ctx)
 
 
-def _published(tool: PublicTool) -> types.Tool:
+def _refuse_twice(environments: Sequence[Environment]) -> None:
+    """Paths and prefixes come from keys: two versions of one environment could not be told apart."""
+    keys = [environment.environment_id for environment in environments]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise BadInputError(f"environment {key}", "named twice", "serve one version of it, once")
+
+
+def _introduced(environment: Environment) -> str:
+    return f"Tools {published_name(environment, '')}*: {environment.title}. {environment.description}"
+
+
+def _published(name: str, tool: PublicTool) -> types.Tool:
     import mcp_types as types
 
     return types.Tool(
-        name=tool.name,
+        name=name,
         description=tool.description,
         input_schema=dict(tool.input_schema),
         output_schema=dict(tool.output_schema) if tool.output_schema.get("type") == "object" else None,

@@ -28,7 +28,7 @@ ToolReason = Literal[
     "broken_output",
     "unstable",
 ]
-EnvironmentReason = Literal["no_tool", "no_test", "unstable_reset"]
+EnvironmentReason = Literal["no_tool", "no_test", "unstable_reset", "too_few_rounds"]
 
 _SOURCE_BYTES = 64_000
 
@@ -79,13 +79,17 @@ class ToolVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentVerdict:
-    """What the gate says of an environment; `digest` is that of its state after a reset."""
+    """What the gate says of an environment; `digest` is that of its state after a reset.
+
+    `rounds` are the complexification rounds that added something which a kept tool uses.
+    """
 
     accepted: bool
     reasons: tuple[EnvironmentReason, ...]
     digest: Digest | None
     tools: int
     tests: int
+    rounds: int
 
 
 def check_tools(
@@ -117,9 +121,17 @@ def check_tools(
 
 
 def check_environment(
-    database: Database, files: Mapping[str, bytes], verdicts: Iterable[ToolVerdict], sandbox: Sandbox
+    database: Database,
+    files: Mapping[str, bytes],
+    verdicts: Iterable[ToolVerdict],
+    sandbox: Sandbox,
+    *,
+    least_rounds: int = 0,
 ) -> EnvironmentVerdict:
-    """Whether the kept tools make an environment: one at least, with a test that passes, and a reset that is stable."""
+    """Whether the kept tools make an environment: one at least, with a test that passes, and a reset that is stable.
+
+    Of the complexification rounds of its database, they must use what at least `least_rounds` added.
+    """
     kept = [verdict for verdict in verdicts if verdict.accepted]
     passed = sum(result.passed for verdict in kept for result in verdict.results)
     environment = candidate(database, files, [verdict.tool for verdict in kept])
@@ -127,6 +139,7 @@ def check_environment(
     for seed in (1, 1):
         with open_session(environment, seed, sandbox) as session:
             digests.append(session.digest())
+    rounds = _used_rounds(database, [verdict.tool for verdict in kept])
     reasons: list[EnvironmentReason] = []
     if not kept:
         reasons.append("no_tool")
@@ -134,9 +147,20 @@ def check_environment(
         reasons.append("no_test")
     if digests[0] != digests[1]:
         reasons.append("unstable_reset")
+    if len(rounds) < least_rounds:
+        reasons.append("too_few_rounds")
     return EnvironmentVerdict(
-        accepted=not reasons, reasons=tuple(reasons), digest=digests[0], tools=len(kept), tests=passed
-    )
+        accepted=not reasons, reasons=tuple(reasons), digest=digests[0], tools=len(kept), tests=passed,
+        rounds=len(rounds),
+    )  # fmt: skip
+
+
+def _used_rounds(database: Database, tools: Iterable[Tool]) -> set[int]:
+    """The complexification rounds that added a table or a document which one of these tools uses."""
+    used = {name for tool in tools for name in (*tool.tables, *tool.documents)}
+    added = [(table.name, table.added_in) for table in database.tables if table.workflow is None]
+    added += [(document.path, document.added_in) for document in database.documents]
+    return {round for name, round in added if round > 0 and name in used}
 
 
 def candidate(database: Database, files: Mapping[str, bytes], tools: Sequence[Tool]) -> Environment:

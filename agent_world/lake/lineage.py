@@ -206,17 +206,19 @@ def reproduce(
 def as_of(lake: Lake, ref: str, at: At) -> dict[str, Any]:
     """Which version of an artifact was current at a point in time, and its direct lineage as known then.
 
-    `ref` is an artifact or a version, of whose artifact the current version is meant.
+    `ref` is an artifact, or a version of any time, of whose artifact and kind the current version is meant; or a unique
+    start of either.
 
     Raises:
-        NotFoundError: nothing of that name existed then, or there is no such point.
+        NotFoundError: nothing of that name existed then, it may mean artifacts of several kinds, or there is no such
+            point.
     """
     view = lake.at(at)
-    artifact = artifact_id_of(VersionId(ref)) or ref
-    known = view.rows("versions", where={"artifact_id": artifact})
-    if not known:
-        raise NotFoundError("artifact", ref, why=f"there was no version of {artifact!r} at {at}")
-    current = view.resolve(known[-1]["kind"], artifact)
+    named = lake.find(ref) if "@" in ref else view.find(ref)  # a version may be newer than the point
+    kind, artifact = lake.kind_of(named), artifact_id_of(named)
+    if not view.rows("versions", where={"kind": kind, "artifact_id": artifact}):
+        raise NotFoundError(kind, ref, why=f"there was no {kind} {artifact!r} at {at}")
+    current = view.resolve(kind, artifact)
     return {
         "artifact_id": artifact,
         "version_id": current,

@@ -79,8 +79,8 @@ def submit_name(turn: Turn) -> str:
 
 def tool_functions(turn: Turn) -> list[dict[str, Any]]:
     """The environment's tools and the answer as function definitions."""
-    tools = [_function(tool.name, tool.description, tool.input_schema) for tool in turn.tools]
-    submit = _function(submit_name(turn), "Give the final answer and end the task.", turn.answer_schema)
+    tools = [function_schema(tool.name, tool.description, tool.input_schema) for tool in turn.tools]
+    submit = function_schema(submit_name(turn), "Give the final answer and end the task.", turn.answer_schema)
     return [*tools, submit]
 
 
@@ -133,7 +133,8 @@ def _exchange(call: str, step: Step, observation: Observation) -> list[dict[str,
     return [{"role": "assistant", "content": step.text or ""}, {"role": "user", "content": spoken or result}]
 
 
-def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def function_schema(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A function in the form of the OpenAI API, which chat templates share."""
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": dict(parameters)},

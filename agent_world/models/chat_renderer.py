@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_world.environments.model import Json, PublicTool
-from agent_world.models.chat import json_object
+from agent_world.environments.model import Json
+from agent_world.models.chat import function_schema, json_object
 from agent_world.models.renderer import Script, by_name, ordered
 from agent_world.rollouts.model import Observation, Step, Turn
 
@@ -49,7 +49,7 @@ class ChatTemplateRenderer:
             {"role": "system", "content": SYSTEM_PROMPT + json.dumps(turn.answer_schema, ensure_ascii=False)},
             {"role": "user", "content": turn.instruction},
         ]
-        tools = [tool_schema(tool) for tool in turn.tools]
+        tools = [function_schema(tool.name, tool.description, tool.input_schema) for tool in turn.tools]
         return _ChatScript(self, self.encode(self.render(messages, tools, open_next=True)))
 
     def render(
@@ -124,14 +124,6 @@ class _ChatScript:
         ids = self._encode(text)
         limit = self._renderer.max_observation
         return text if len(ids) <= limit else self._tokenizer.decode(ids[:limit]) + " …"
-
-
-def tool_schema(tool: PublicTool) -> dict[str, Json]:
-    """A tool in the form of the OpenAI API, which chat templates share."""
-    return {
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.input_schema)},
-    }
 
 
 def _common_prefix(one: str, other: str) -> int:

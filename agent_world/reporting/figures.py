@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_world.arena.evaluation import Interval, paired_difference, pass_rate
+from agent_world.identity import canonical_json
 
 if TYPE_CHECKING:
     from agent_world.world import World
@@ -135,15 +136,34 @@ def richness_table(world: World) -> Rows:
 
 
 def flawed_tools_table(world: World) -> Rows:
-    """Kept tools with failing tests, each with what failed."""
-    failing: dict[str, list[str]] = defaultdict(list)
-    for row in world.read("tool_tests", where={"passed": False}):
-        failing[f"{row['partition']}/{row['tool']}"].append(f"{row['name']} ({row['reason']})")
-    return [
-        {"tool": row["tool_id"], "accuracy": row["accuracy"], "failing tests": failing.get(row["tool_id"], [])}
-        for row in world.read("tools", where={"accepted": True})
-        if row["accuracy"] is not None and row["accuracy"] < 1
-    ]
+    """One row a failing test of a kept tool: what was called, what was expected, what came back, each shortened."""
+    kept = world.read("tools", where={"accepted": True})
+    flawed = {row["version_id"]: row for row in kept if row["accuracy"] is not None and row["accuracy"] < 1}
+    failing = {row["version_id"]: row for row in world.read("tool_tests", where={"passed": False})}
+    rows = []
+    for edge in world.read("edges", where={"role": "tool"}):
+        if edge["parent"] in flawed and edge["child"] in failing:
+            tool, test = flawed[edge["parent"]], failing[edge["child"]]
+            refusal = {"refusal": test["refusal"]} if test["refusal"] else None
+            rows.append(
+                {
+                    "tool": tool["tool_id"],
+                    "accuracy": tool["accuracy"],
+                    "test": test["name"],
+                    "reason": test["reason"],
+                    "call": "; ".join(
+                        f"{call['tool']} {_short(call['arguments'])}" for call in [*test["before"], test["call"]]
+                    ),
+                    "expected": _short(refusal or test["expect"]),
+                    "seen": _short(test["seen"]),
+                }
+            )
+    return rows
+
+
+def _short(value: Any, length: int = 200) -> str:
+    text = canonical_json(value)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def solver_table(world: World) -> Rows:

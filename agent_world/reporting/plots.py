@@ -15,9 +15,9 @@ _MANY = (ACCENT, WARM, "#3f8f6b", "#8a5aa8", "#c9a227", "#b23a48", "#4aa3b5", SO
 
 
 def ladder(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """How many candidates each gate let through: rows of `gate`, `candidates`, `accepted`, in gate order."""
+    """How many candidates each gate let through: rows of `gate`, `of`, `candidates`, `accepted`, in gate order."""
     figure, axes = _axes(7.6, 0.42 * len(rows) + 0.9)
-    names = [row["gate"] for row in rows]
+    names = [f"{row['gate']} ({', '.join(row['of'])})" for row in rows]
     axes.barh(names, [row["candidates"] for row in rows], color=PALE, label="candidates")
     axes.barh(names, [row["accepted"] for row in rows], color=ACCENT, label="accepted", height=0.5)
     for index, row in enumerate(rows):

@@ -9,7 +9,7 @@ from agent_world.discovery.taxonomy import Taxonomy
 from agent_world.discovery.taxonomy import figure as themes_figure
 from agent_world.identity import VersionId
 from agent_world.reporting import figures, plots, rounds
-from agent_world.reporting.ladder import failures, ladder
+from agent_world.reporting.ladder import failures, ladder, ladder_by_environment, ladders
 from agent_world.reporting.page import Page
 
 if TYPE_CHECKING:
@@ -65,15 +65,26 @@ def _arena(page: Page, world: World) -> None:
 
 def _ladder(page: Page, world: World) -> None:
     page.section("Validity ladder")
-    verdicts = world.read("gate_verdicts")
-    rows = ladder(verdicts)
-    if not rows:
+    rewarded, practised = ladders(world)
+    if not rewarded and not practised:
         page.prose("No gate has run yet.", note=True)
         return
-    page.figure(plots.ladder(rows), "Candidates and what was kept, gate by gate")
-    page.table(rows)
-    page.table(failures(verdicts), "Real rejections of each gate")
-    page.table(figures.flawed_tools_table(world), "Kept tools that fail some of their tests")
+    page.prose(
+        "Of the gates of a task, rubric to solver, each judges what the one before accepted. Tasks that are only "
+        "demonstrated stand apart: they never earn a reward, so the random and the solver gate are not asked of them."
+    )
+    named = {
+        "tasks that can earn rewards, with all that they rest on": rewarded,
+        "tasks that are only demonstrated": practised,
+    }
+    for name, verdicts in named.items():
+        rows = ladder(verdicts)
+        if rows:
+            page.figure(plots.ladder(rows), f"Candidates and what was kept, gate by gate: {name}")
+            page.table(rows)
+            page.table(ladder_by_environment(verdicts), "Accepted of candidates, by environment, author and round")
+    page.table(failures(world.read("gate_verdicts")), "Real rejections of each gate")
+    page.table(figures.flawed_tools_table(world), "Kept tools that fail some of their tests: every case that fails")
 
 
 def _environments(page: Page, world: World) -> None:

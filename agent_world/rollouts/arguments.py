@@ -89,6 +89,11 @@ def leaves(value: Json, key: str = "") -> Iterator[tuple[str, Json]]:
         yield key, value
 
 
+def values_in(value: Json) -> list[Json]:
+    """Every scalar of a JSON value, in order."""
+    return [leaf for _, leaf in leaves(value)]
+
+
 def _draw_number(name: str, kind: str, schema: Mapping[str, Any], rng: Random, pick: Pick) -> int | float:
     low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
     high = max(schema.get("maximum", schema.get("exclusiveMaximum", low + 10) - 1), low)

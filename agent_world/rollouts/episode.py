@@ -17,7 +17,7 @@ from agent_world.environments.state import State
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, VersionId, canonical_json
 from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Step, Turn
-from agent_world.rollouts.rewards import Judge, check_judgeable, judge
+from agent_world.rollouts.rewards import Judge, check_judgeable, judge_all
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ class EpisodeOverError(AgentWorldError):
 class Episode:
     """A live episode. Use it with `with`; leaving frees its session.
 
-    `instruction`, `tools` and `answer_schema` are what a policy gets. The session's seed is the task's, so that minted
-    ids agree with the gold run; `seed` is the policy's own.
+    `instruction`, `tools`, `answer_schema`, `call`, `reply` and `answer` are what a policy gets; `turn` and `take` are
+    the same for a `Policy`. `steps`, `over`, `outcome` and `final_digest` say what came of it. `name`, `give_up`,
+    `blame` and `close` are for whoever runs the episode. Nothing public leads to the gold answer, the plan, the rubric,
+    the source of a tool or the database. The session's seed is the task's, so that minted ids agree with the gold run;
+    `seed` is the policy's own.
 
     Raises:
         PinMismatchError: `environment` is not the version that the task pins.
@@ -100,19 +103,20 @@ class Episode:
         if task.environments != (environment.version,):
             raise PinMismatchError(task.task_id, task.environments, environment.version)
         check_judgeable(task)
-        self.task, self.environment, self.seed = task, environment, seed
+        self.seed = seed
         self.name = name or f"{task.task_id}/{seed}"
         self.instruction, self.answer_schema = task.instruction, task.answer_schema
         self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
         self.steps: History = []
         self.outcome: Outcome | None = None
-        self.final: State | None = None
         self.final_digest: Digest | None = None
-        self.submitted: Json = None
+        self._task, self._environment = task, environment
+        self._final: State | None = None
+        self._submitted: Json = None
         self._sandbox, self._user, self._free_form = sandbox, user or QuietUser(), free_form
         self._session: Session | Lease | None = None
         with self._blaming("opening the session"):
-            self.initial = State(environment.files)
+            self._initial = State(environment.files)
             self._session = open_session(environment, task.seed, sandbox)
 
     def __enter__(self) -> Self:
@@ -134,7 +138,9 @@ class Episode:
     def answer(self, value: Json) -> Outcome:
         """Give the final answer and have it judged."""
         self.take(Step(kind="answer", answer=value))
-        return self.judged()
+        if self.over:
+            judge_together([self])
+        return self.outcome or self.give_up("closed before an answer")
 
     def take(self, step: Step) -> Observation:
         """Take any step: what comes back is recorded with it. An answer is recorded, not yet judged.
@@ -143,7 +149,7 @@ class Episode:
             EpisodeOverError: the episode has ended.
         """
         if self.over:
-            raise EpisodeOverError(self.task.task_id, self.outcome.status if self.outcome else "answered")
+            raise EpisodeOverError(self._task.task_id, self.outcome.status if self.outcome else "answered")
         fault = _malformed(step)
         if fault is not None:
             text = step.text or repr(step.answer or step.arguments)[:500]
@@ -151,7 +157,7 @@ class Episode:
             return self._record(step, _refusal("invalid", "malformed_step", fault))
         if step.kind == "answer":
             self.steps.append((step, None))
-            self.submitted = step.answer
+            self._submitted = step.answer
             self._finish()
             return _refusal("ok", "ended", "The answer was given.")
         with self._blaming("the step"):
@@ -165,25 +171,16 @@ class Episode:
             self.outcome = Outcome(status="fail", failed=(NO_ANSWER,), detail=why)
         return self.outcome
 
-    def judged(self) -> Outcome:
-        """The outcome of the answer that was given; judged now unless it has been."""
-        if self.outcome is None and self.final is not None:
-            self.outcome = judge(
-                self.task, self.submitted, self.initial, self.final, self.environment.database, self._sandbox,
-                free_form=self._free_form,
-            )  # fmt: skip
-        return self.outcome or self.give_up("closed before an answer")
-
     @property
     def over(self) -> bool:
         """Whether no further step is possible."""
-        return self.outcome is not None or self.final is not None
+        return self.outcome is not None or self._final is not None
 
     def turn(self) -> Turn:
         """What the policy gets before its next step, and nothing else."""
         return Turn(
             episode=self.name,
-            environment=self.environment.environment_id,
+            environment=self._environment.environment_id,
             instruction=self.instruction,
             tools=self.tools,
             answer_schema=self.answer_schema,
@@ -213,7 +210,7 @@ class Episode:
             if self._session is not None:
                 self._session.stop()  # a thread that a tool left behind may not write any more
                 final = self._session.state()
-                self.final_digest, self.final = final.digest, final
+                self.final_digest, self._final = final.digest, final
         self._free()
 
     def _free(self) -> None:
@@ -234,6 +231,31 @@ class Episode:
             yield
         except Exception as error:
             self.blame(what, error)
+
+
+def judge_together(episodes: Sequence[Episode]) -> None:
+    """Set the outcome of every episode that has ended without one.
+
+    Those of one task that ended in one state share a comparison of states and a run of the verifier.
+    """
+    groups: dict[tuple[int, Digest | None], list[Episode]] = {}
+    for episode in episodes:
+        if episode.outcome is None:
+            groups.setdefault((id(episode._task), episode.final_digest), []).append(episode)
+    for group in groups.values():
+        first = group[0]
+        assert first._final is not None
+        outcomes = judge_all(
+            first._task, [episode._submitted for episode in group], first._initial, first._final,
+            first._environment.database, first._sandbox, free_form=first._free_form,
+        )  # fmt: skip
+        for episode, outcome in zip(group, outcomes, strict=True):
+            episode.outcome = outcome
+
+
+def final_state(episode: Episode) -> State | None:
+    """The state that `episode` ended in, for gates and never for a policy; None when it has not ended or broke."""
+    return episode._final
 
 
 def _malformed(step: Step) -> str | None:

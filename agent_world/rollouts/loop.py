@@ -11,9 +11,9 @@ from agent_world.codec import encode
 from agent_world.environments.model import Environment
 from agent_world.environments.session import open_session
 from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
-from agent_world.rollouts.episode import Episode, Opener, User
+from agent_world.rollouts.episode import Episode, Opener, User, judge_together
 from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory
-from agent_world.rollouts.rewards import Judge, judge_all
+from agent_world.rollouts.rewards import Judge
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def roll_out(
     finally:
         for episode in running.values():
             episode.close()
-    _judge_together(list(finished.values()), sandbox, free_form)
+    judge_together(list(finished.values()))
     return [_trajectory(identities[index], spec, policy, finished[index]) for index, spec in enumerate(episodes)]
 
 
@@ -158,23 +158,6 @@ def _steps(episodes: Sequence[Episode], policy: Policy) -> list[Step | Exception
         if len(episodes) == 1:
             return [error]
     return [step for episode in episodes for step in _steps([episode], policy)]
-
-
-def _judge_together(episodes: Sequence[Episode], sandbox: Sandbox | None, free_form: Judge | None) -> None:
-    """Judge all answers; those of one task that ended in one state share a comparison and a verifier run."""
-    groups: dict[tuple[int, Digest | None], list[Episode]] = {}
-    for episode in episodes:
-        if episode.outcome is None:
-            groups.setdefault((id(episode.task), episode.final_digest), []).append(episode)
-    for group in groups.values():
-        first = group[0]
-        assert first.final is not None
-        outcomes = judge_all(
-            first.task, [episode.submitted for episode in group], first.initial, first.final,
-            first.environment.database, sandbox, free_form=free_form,
-        )  # fmt: skip
-        for episode, outcome in zip(group, outcomes, strict=True):
-            episode.outcome = outcome
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

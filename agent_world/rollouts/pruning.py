@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Environment, Json
 from agent_world.identity import canonical_json
+from agent_world.rollouts.arguments import values_in
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Observation, Step, Trajectory, Turn
 from agent_world.rollouts.policies import Play, Scripted
@@ -63,7 +64,7 @@ def _needed(steps: Sequence[Recorded], instruction: str, writing: set[str]) -> l
     """The steps less those that tell nothing, and less the readings that nothing later rests on."""
     kept = list(_telling(steps, writing))
     answer = kept[-1][0].answer
-    if not all(_traceable(leaf) and _read_in(leaf, instruction, kept) for leaf in _leaves(answer)):
+    if not all(_traceable(leaf) and _read_in(leaf, instruction, kept) for leaf in values_in(answer)):
         return kept  # something was counted or worked out: every reading may have gone into it
     for place in range(len(kept) - 2, -1, -1):
         step, _ = kept[place]
@@ -79,7 +80,7 @@ def _telling(steps: Sequence[Recorded], writing: set[str]) -> Iterator[Recorded]
     Finding nothing tells something where the answer says zero.
     """
     asked: set[str] = set()
-    none_found = any(leaf == 0 and not isinstance(leaf, bool) for leaf in _leaves(steps[-1][0].answer))
+    none_found = any(leaf == 0 and not isinstance(leaf, bool) for leaf in values_in(steps[-1][0].answer))
     for step, observation in steps:
         if observation is None or step.kind != "tool":
             yield step, observation
@@ -109,16 +110,16 @@ def _unread(steps: Sequence[Recorded], instruction: str) -> set[str]:
     known: set[str] = set()
     unread: set[str] = set()
     for step, observation in steps:
-        said = _leaves(step.answer if step.kind == "answer" else step.arguments)
+        said = values_in(step.answer if step.kind == "answer" else step.arguments)
         unread |= {str(leaf) for leaf in said if str(leaf) not in known and not _stands_in(instruction, leaf)}
         if observation is not None and observation.status == "ok":
-            known |= {str(leaf) for leaf in _leaves(observation.value)}
+            known |= {str(leaf) for leaf in values_in(observation.value)}
     return unread
 
 
 def _read_in(leaf: Json, instruction: str, steps: Iterable[Recorded]) -> bool:
     return _stands_in(instruction, leaf) or any(
-        leaf in _leaves(observation.value) for _, observation in steps if observation is not None
+        leaf in values_in(observation.value) for _, observation in steps if observation is not None
     )
 
 
@@ -131,11 +132,3 @@ def _stands_in(text: str, leaf: Json) -> bool:
 def _traceable(leaf: Json) -> bool:
     """Whether a value tells where it was read: small numbers and truth values stand everywhere."""
     return isinstance(leaf, str) or (isinstance(leaf, (int, float)) and not isinstance(leaf, bool) and abs(leaf) >= 100)
-
-
-def _leaves(value: Json) -> list[Json]:
-    if isinstance(value, Mapping):
-        return [leaf for item in value.values() for leaf in _leaves(item)]
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [value]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from agent_world.environments.database import quoted
 from agent_world.environments.model import SQLITE_FILE, Environment, Json
 from agent_world.rollouts.recent import Recent
 
@@ -76,8 +77,8 @@ def _read(environment: Environment) -> Iterator[Domain]:
         for table in environment.database.tables:
             for column in table.columns:
                 rows = db.execute(
-                    f"SELECT {_quoted(column.name)}, count(*) FROM {_quoted(table.name)}"
-                    f" WHERE {_quoted(column.name)} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
+                    f"SELECT {quoted(column.name)}, count(*) FROM {quoted(table.name)}"
+                    f" WHERE {quoted(column.name)} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
                     (_MOST_VALUES,),
                 ).fetchall()
                 rows = [row for row in rows if isinstance(row[0], str | int | float)]
@@ -89,7 +90,3 @@ def _read(environment: Environment) -> Iterator[Domain]:
                 )
     finally:
         db.close()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -11,7 +11,7 @@ from agent_world.environments.model import Call, Environment, Json, Tool
 from agent_world.environments.session import open_session
 from agent_world.environments.state import State, StateDiff, normalised
 from agent_world.identity import VersionId, canonical_json
-from agent_world.rollouts.arguments import leaves
+from agent_world.rollouts.arguments import values_in
 from agent_world.rollouts.model import Observation
 from agent_world.sandbox import Sandbox
 
@@ -44,7 +44,7 @@ def passed_on(trace: Trace) -> float:
     found = []
     for call, observation in zip(trace.calls, trace.observations, strict=True):
         found += [canonical_json(value) in seen for value in call.arguments.values()]
-        seen |= {canonical_json(value) for _, value in leaves(observation.value)}
+        seen |= {canonical_json(value) for value in values_in(observation.value)}
     return round(sum(found) / len(found), 3) if found else 0.0
 
 

@@ -17,7 +17,7 @@ from agent_world.identity import canonical_json, seed_of
 from agent_world.rollouts.answers import empty_answer, likely_answer, wrong_answers
 from agent_world.rollouts.arguments import leaves
 from agent_world.rollouts.canonical import canonical
-from agent_world.rollouts.episode import Episode
+from agent_world.rollouts.episode import Episode, final_state
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
 from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory, Turn
 from agent_world.rollouts.pruning import demonstrate
@@ -203,11 +203,12 @@ def _gold_gate(case: _Case) -> GateVerdict:
             if not episode.over:
                 episode.call(call.tool, call.arguments)
         outcome = episode.outcome or episode.answer(task.answer)
-    if episode.final is None or episode.final_digest is None or outcome.status == "infra_error":
+    final = final_state(episode)
+    if final is None or episode.final_digest is None or outcome.status == "infra_error":
         return _verdict("gold", [outcome], None, {})
-    case.gold_final = episode.final
+    case.gold_final = final
     database = case.environment.database
-    difference = diff(case.initial, episode.final, database.tables)
+    difference = diff(case.initial, final, database.tables)
     change = normalised(difference, database)
     statuses = [observation.status for _, observation in episode.steps if observation is not None]
     evidence: dict[str, Any] = {"digest": episode.final_digest, "calls": statuses, "failed": list(outcome.failed)}

@@ -56,7 +56,7 @@ class Task:
     `plan` is the executed gold call sequence; `shape` its tools in order (what two tasks share when only their
     arguments differ). Graph tasks carry a `rubric`, program tasks `solution` (``pi_code``) and `verifier` (``V_code``)
     besides. `state_diff` is the normalised gold diff, empty for a read-only task. `serves` records, for a targeted
-    task, the guideline field it exercises.
+    task, the guideline field it exercises; `enrich` where it uses what the guideline had added to the database.
     """
 
     task_id: str

@@ -13,7 +13,7 @@ from agent_world.tasks.additions import guideline_for, over_additions, uses
 from agent_world.tasks.exclusions import TaskExclusions
 from agent_world.tasks.gates import SolverFactory, gate_task, practise
 from agent_world.tasks.model import Purpose, Task
-from agent_world.tasks.synthesis import synthesise
+from agent_world.tasks.synthesis import UNSERVED, Wishes, synthesise
 from agent_world.tasks.verdicts import TaskVerdict
 
 if TYPE_CHECKING:
@@ -43,6 +43,11 @@ class Order:
     diagnosis: VersionId | None = None
     exclude: tuple[Task, ...] = field(default=(), repr=False)
 
+    @property
+    def enriching(self) -> bool:
+        """Whether the guideline asks for a richer database, and so for tasks over what was added."""
+        return self.guideline is not None and self.guideline.enrich
+
 
 class Judged(NamedTuple):
     """A candidate and what the gates said of it."""
@@ -54,27 +59,44 @@ class Judged(NamedTuple):
 def produce(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:
     """Candidates with their verdicts, in the order made; the kept ones hold at most `order.count` of tier `train`.
 
-    Begins with tasks over what complexification added and no task uses yet. Gives up after six candidates for each task
-    ordered, or after three batches in a row that bring nothing new.
+    Of these at least half have a new plan shape where the order asks for that, and at most a fifth serve none of the
+    fields that a guideline names: a candidate that would break a share is not judged. Begins with tasks over what
+    complexification added and no task uses yet. Gives up after six candidates for each task ordered, or after three
+    batches in a row that bring nothing new.
     """
     judged: list[Judged] = []
-    kept, empty, batch = 0, 0, 0
-    while kept < order.count and len(judged) < order.count * _CANDIDATES_A_TASK and empty < _EMPTY_BATCHES:
-        before = kept
+    kept: list[Task] = []
+    known, named = _exclusions(order, ()), Wishes(order.guideline, {}).named
+    empty, batch = 0, 0
+    while len(kept) < order.count and len(judged) < order.count * _CANDIDATES_A_TASK and empty < _EMPTY_BATCHES:
+        before = len(kept)
         for task in _candidates(order, judged, batch, sandbox):
-            if kept >= order.count:
+            if len(kept) >= order.count:
                 break
+            if not _within_shares([*kept, task], known, named):
+                continue
             verdict = gate_task(task, order.environment, sandbox=sandbox, solver=solver, seed=order.seed)
             judged.append(Judged(task, verdict))
-            kept += verdict.tier == "train"
-        empty = 0 if kept > before else empty + 1
+            if verdict.tier == "train":
+                kept.append(task)
+        empty = 0 if len(kept) > before else empty + 1
         batch += 1
     return judged
 
 
+def _within_shares(tasks: Sequence[Task], known: TaskExclusions, named: bool) -> bool:
+    """Whether at most half of `tasks` have a known plan shape and, where a guideline names something, enough serve it.
+
+    It holds of what is kept at every step, so that it also holds where an order gives up early.
+    """
+    repeated = sum(known.know(task) for task in tasks)
+    unserved = sum(not task.serves for task in tasks) if named else 0
+    return repeated <= len(tasks) / 2 and unserved <= len(tasks) * UNSERVED
+
+
 def _candidates(order: Order, judged: Sequence[Judged], batch: int, sandbox: Sandbox | None) -> Iterator[Task]:
     """The candidates of one batch, in the light of what was judged before each is asked for."""
-    if batch == 0 and order.purpose in ("general", "targeted"):
+    if batch == 0 and (order.enriching or order.purpose == "general"):
         yield from _over_additions(order, judged, sandbox)
     left = order.count - sum(item.verdict.tier == "train" for item in judged)
     yield from synthesise(
@@ -90,7 +112,10 @@ def _candidates(order: Order, judged: Sequence[Judged], batch: int, sandbox: San
 
 
 def _over_additions(order: Order, judged: Sequence[Judged], sandbox: Sandbox | None) -> Iterator[Task]:
-    """A few candidates over each addition of complexification, until a task that is kept uses it."""
+    """A few candidates over each addition of complexification, until a task that is kept uses it.
+
+    They serve no guideline but one that asked for the additions.
+    """
     for name, tools in over_additions(order.environment).items():
         for number in range(_TRIES_AN_ADDITION):
             kept = [item.task for item in judged if item.verdict.accepted]
@@ -106,7 +131,8 @@ def _over_additions(order: Order, judged: Sequence[Judged], sandbox: Sandbox | N
             )  # fmt: skip
             if not found:
                 break
-            yield replace(found[0], serves={})  # it serves no guideline of the order
+            serves = {"environment": order.environment.environment_id, "field": "enrich", "value": name}
+            yield replace(found[0], serves=serves if order.enriching else {})
 
 
 def practice(order: Order, *, solver: SolverFactory, sandbox: Sandbox | None = None) -> list[Judged]:

@@ -29,7 +29,9 @@ MIX: Mapping[tuple[TaskKind, bool], float] = {
 
 _PREFERENCE = 6.0
 _PATIENCE = 60
-_UNSERVED = 0.2
+
+UNSERVED = 0.2
+"""At most this share of the tasks for a guideline serve none of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class Wishes:
 
     guideline: Guideline | None
     patterns: Mapping[str, str]
+
+    @property
+    def named(self) -> bool:
+        """Whether the guideline names tools, edges or patterns: only then can a task serve none of its fields."""
+        asked = self.guideline
+        return asked is not None and bool(asked.tools or asked.edges or asked.patterns)
 
     def weigh(self, tool: str) -> float:
         """How much more a tool is wanted than others."""
@@ -86,7 +94,7 @@ class Wishes:
         for name, value in named.items():
             if value:
                 return {"environment": asked.environment, "field": name, "value": value}
-        if asked.tools or asked.edges or asked.patterns:
+        if self.named:
             return None
         if asked.writes is not None:
             return {"environment": asked.environment, "field": "writes", "value": asked.writes}
@@ -148,7 +156,7 @@ def synthesise(
         misses[cell] = 0
         have[cell] += 1
         kept.append(task)
-    room = min(count - len(kept), int(len(kept) * _UNSERVED / (1 - _UNSERVED)))
+    room = min(count - len(kept), int(len(kept) * UNSERVED / (1 - UNSERVED)))
     return _balanced([*kept, *spare[:room]], exclude)
 
 

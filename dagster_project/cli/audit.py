@@ -11,10 +11,12 @@ import click
 from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from agent_world.auditing import Finding
-    from agent_world.identity import Digest
+
+_NOT_AGAIN = (
+    "Not run again: match, and whether two themes are about the same (both need the corpus that was mined); the run of "
+    "the solver that a practice task was kept for (its demonstration is replayed instead)."
+)
 
 
 @click.command()
@@ -31,6 +33,7 @@ def command(
     """Run every gate again on every accepted artifact with fresh seeds; non-zero exit if one no longer holds.
 
     \b
+    themes         title, description and the schema of each tool
     databases      two loads give the recorded digest; tables, rows, integrity of foreign keys and sources as recorded
     richer ones    each complexification round brought something new
     tools          the stored tests, each twice; every kept tool of every environment version
@@ -38,16 +41,16 @@ def command(
     tasks          gold passes; null, wrong and idle answers fail; random within its stated bound
     practice tasks the gates without random runs: those were never asked of them
     trajectories   replay to the recorded observations and digest; all but harness errors and what was rejected
-    checkpoints    the stored files give the recorded digest; every weight is a number
+    checkpoints    the stored files give the recorded digest; every weight is a number; by the stored metrics the
+                   training took the steps asked for, and GRPO saw spread
     training tasks the solver is right and consistent, twice in at most 20 runs
 
-    Not run again: theme and match, which judge documents and packages that are not in the lake; steps and spread of
-    checkpoints, which only training again would show. Their verdicts stand in gate_verdicts. The demonstration of a
-    practice task is replayed, not found anew.
+    What is not run again is said at the end; its verdicts stand in gate_verdicts.
     """  # noqa: D301 - click takes the character
     from agent_world.auditing import audit_lake
     from agent_world.engine import Engine
     from assets.progress import Progress
+    from trainers.gate import objections_now
 
     bars: dict[str, Progress] = {}
     with Engine(workers) as engine, ExitStack() as closed:
@@ -59,22 +62,14 @@ def command(
             bars[part].reach(done, "")
 
         findings = audit_lake(
-            open_world(lake), engine=engine, seed=seed, checkpoint_gate=checkpoint_gate, tasks=tasks,
+            open_world(lake), engine=engine, seed=seed, checkpoint_gate=objections_now, tasks=tasks,
             trajectories=trajectories, solver=solver, on_progress=tell,
         )  # fmt: skip
     print_rows([finding.row() for finding in findings], format)
     click.echo(_scope(findings, sampled=tasks is not None or trajectories is not None, solver=solver), err=True)
+    click.echo(_NOT_AGAIN, err=True)
     if any(finding.broken for finding in findings):
         sys.exit(1)
-
-
-def checkpoint_gate(folder: Path, digest: Digest) -> str | None:
-    """What is wrong with the files of a checkpoint that should have this digest."""
-    from trainers.checkpoint import checkpoint_digest, is_finite
-
-    if checkpoint_digest(folder) != digest:
-        return "other_digest"
-    return None if is_finite(folder) else "not_finite"
 
 
 def _scope(findings: list[Finding], sampled: bool, solver: bool) -> str:

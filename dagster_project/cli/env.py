@@ -44,9 +44,11 @@ def list_(lake: str, format: Format) -> None:
 def show(lake: str, format: Format, environment: str) -> None:
     """One environment: its tables, its documents, its tools; as JSON with the schemas of each tool.
 
-    ENV is a key or a unique start of one.
+    ENV is a key or a unique start of one. `accuracy` is the share of a tool's unit tests that it passes. More than half
+    is enough to be kept; what a kept tool `fails` is shown by the report, case by case.
     """
-    shown = open_world(lake).environment(environment)
+    world = open_world(lake)
+    shown = world.environment(environment)
     details = {
         "environment": shown.environment_id,
         "version": shown.version,
@@ -57,7 +59,10 @@ def show(lake: str, format: Format, environment: str) -> None:
         "tables": {table.name: f"{table.rows} rows, {len(table.columns)} columns" for table in shown.database.tables},
         "documents": [document.path for document in shown.database.documents],
     }
-    tools = [_whole(*pair) for pair in zip(shown.tools, shown.tool_versions, strict=True)]
+    tested = {row["version_id"]: row for row in world.read("tools", where={"version_id": list(shown.tool_versions)})}
+    tools = [
+        _whole(tool, version, tested[version]) for tool, version in zip(shown.tools, shown.tool_versions, strict=True)
+    ]
     facts = [{"part": name, "value": value} for name, value in details.items()]
     if format == "json":
         print_json({**details, "tools": tools})
@@ -107,32 +112,32 @@ def call(lake: str, environment: str, tool: str, arguments: str, seed: int) -> N
 def serve(lake: str, environments: tuple[str, ...], transport: str, port: int, seed: int) -> None:
     """Serve environments over MCP; every client gets an episode of its own.
 
-    ENV is a key or a unique start of one. With stdio: one environment to the client that started this command. With
-    http: any number, on loopback; their URLs are printed.
+    ENV is a key or a unique start of one. With stdio: to the client that started this command; where they are several,
+    the name of each tool says which environment it is of. With http: on loopback; a URL each is printed.
 
     \b
       agent-world env serve airportsapi                                   as the command of an MCP client
+      agent-world env serve airportsapi hydra                             two at once: airport-cd6b91__search_airports
       agent-world env serve airportsapi hydra --transport http --port 8765
     """  # noqa: D301 - click takes the character
     import anyio
 
     from agent_world.environments.serving import serve_http, serve_stdio
 
-    if transport == "stdio" and len(environments) != 1:
-        raise click.UsageError("stdio serves one environment; name one, or use --transport http")
     world = open_world(lake)
     served = [world.environment(environment) for environment in environments]
     if transport == "stdio":
-        anyio.run(lambda: serve_stdio(served[0], seed=seed))
+        anyio.run(lambda: serve_stdio(served, seed=seed))
     else:
         anyio.run(lambda: serve_http(served, port=port, seed=seed, announce=lambda url: click.echo(url, err=True)))
 
 
-def _whole(tool: Tool, version: str) -> dict[str, Any]:
+def _whole(tool: Tool, version: str, tested: Mapping[str, Any]) -> dict[str, Any]:
     from agent_world.codec import encode
 
     public = encode(tool.public())
-    return {"tool": public.pop("name"), **public, "version": version}
+    measured = {"accuracy": tested["accuracy"], "tests": tested["tests"]}
+    return {"tool": public.pop("name"), **public, **measured, "version": version}
 
 
 def _line(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,9 +151,17 @@ def _line(tool: Mapping[str, Any]) -> dict[str, Any]:
         "tool": tool["tool"],
         "writes": tool["writes"],
         "arguments": ", ".join(arguments),
+        "accuracy": tool["accuracy"],
+        "fails": _failed(tool),
         "description": tool["description"],
         "version": tool["version"],
     }
+
+
+def _failed(tool: Mapping[str, Any]) -> str:
+    """How many of its own tests the tool fails; empty when none."""
+    accuracy, tests = tool["accuracy"], tool["tests"]
+    return "" if accuracy in (None, 1) else f"{round((1 - accuracy) * tests)} of {tests} tests"
 
 
 def _type(schema: Mapping[str, Any]) -> str:

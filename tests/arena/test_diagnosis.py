@@ -19,6 +19,7 @@ GOOD = episode(WRITE.plan, {"status": "out"}, status="pass", failed=())
 WRONG = episode([SEARCH, MEMBER, WRONG_BOOK], {"status": "out"})
 SHORT = episode([SEARCH], {"status": "out"})
 BROKEN = episode([SEARCH], status="infra_error")
+VARIED = [(f"tool_{number}",) for number in range(20)]
 
 
 def diagnosis_of(**trajectories):
@@ -34,7 +35,7 @@ def diagnosis_of(**trajectories):
         policy_version="p@0",
         environments=dict.fromkeys(trajectories, toy_environment()),
         categories=dict.fromkeys(trajectories, "culture"),
-        training_shapes=dict.fromkeys(trajectories, 20),
+        training_shapes=dict.fromkeys(trajectories, VARIED),
     )
 
 
@@ -101,16 +102,28 @@ def test_the_report_shows_how_each_category_failed(tmp_path):
     assert all(text in page for text in ("0.30 [0.15, 0.52]", "early_stop"))
 
 
-def test_little_variety_in_training_asks_for_a_richer_database():
-    few = diagnose(
+@pytest.mark.parametrize(
+    ("shapes", "enrich"),
+    [
+        (VARIED, False),
+        (VARIED + VARIED[:3], False),  # 3 of 253 pairs
+        (VARIED + VARIED[:8], False),  # 8 of 378
+        (VARIED + VARIED[:1] * 4, True),  # 10 of 276: one plan takes a fifth of the tasks
+        (VARIED * 5, True),  # 200 of 4,950: many tasks, and every plan five times
+        (VARIED[:1], True),
+    ],
+)
+def test_plans_that_repeat_in_training_ask_for_a_richer_database(shapes, enrich):
+    found = diagnose(
         [Attempt(trajectory=WRONG, task=WRITE, environment="a")] * 20,
         round=1,
         policy_version="p@0",
         environments={"a": toy_environment()},
         categories={"a": "culture"},
-        training_shapes={"a": 1},
+        training_shapes={"a": shapes},
     )
-    assert few.guidelines[0].enrich
+    assert found.guidelines[0].enrich == enrich
+    assert ("Enrich the database first" in found.guidelines[0].text) == enrich
 
 
 def test_the_score_sees_a_wrong_label_and_a_missed_environment():

@@ -43,6 +43,7 @@ def toolbox(database, *, accepted=True):
             digest=database.digest,
             tools=len(TOY.tools),
             tests=1,
+            rounds=0,
         ),
     )
 

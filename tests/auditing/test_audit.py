@@ -19,12 +19,14 @@ from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.policies import Gold
 from agent_world.world import save_database, save_environment, save_task, save_trajectory
 from assets.verdicts import verdict
-from dagster_project.cli.audit import checkpoint_gate, command
+from dagster_project.cli.audit import command
 from tests.auditing.test_databases import changed
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
 from tests.toy_lake import THEME
 from trainers.checkpoint import checkpoint_digest
+from trainers.gate import objections_now
 
+TOPIC = {**THEME, "theme_id": THEME["origin"], "tools": [{"name": "lend", "input_schema": {"type": "object"}}]}
 RICHER = changed("INSERT INTO books VALUES ('B7', 'Low Tide', 'A1', 'novel', 2020, 2)")
 EMPTIED = changed("DELETE FROM members")
 MAPS = {"book_id": "B3", "title": "Winter Maps"}
@@ -55,7 +57,7 @@ def unit_tests(books, copies):
 
 
 def add_database(batch, files, *, round, **rows):
-    theme = batch.create("theme", "toy-theme", THEME)
+    theme = batch.create("theme", "toy-theme", TOPIC)
     tables = tuple(replace(table, rows=rows.get(table.name, table.rows)) for table in ENVIRONMENT.database.tables)
     made = replace(ENVIRONMENT.database, theme=theme, round=round, tables=tables, digest=logical_digest(files))
     return save_database(batch, made, files, [(theme, "theme")])
@@ -72,7 +74,7 @@ def add_environment(batch, database, tests):
     tools = [add_tool(batch, database, ENVIRONMENT.tool(test.tool), test) for test in tests]
     return save_environment(
         batch, environment_id="toy-library", title="City library", description="",
-        theme=batch.create("theme", "toy-theme", THEME), database=database, tools=tools,
+        theme=batch.create("theme", "toy-theme", TOPIC), database=database, tools=tools,
     )  # fmt: skip
 
 
@@ -91,6 +93,23 @@ def checkpoint_files(folder: Path, weight: float) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def add_checkpoint(batch, folder, *, weight=2.0, digest=None, method="sft", asked=5, steps=5, spread=()):
+    """A checkpoint that its gate accepted, with metrics of `steps` of the steps that were `asked` for."""
+    files = checkpoint_files(folder, weight)
+    payload = {
+        "name": folder.name, "round": 0, "digest": digest or checkpoint_digest(folder), "method": method,
+        "job": folder.name, "steps_done": asked,
+    }  # fmt: skip
+    version = batch.create("checkpoint", folder.name, payload, files=files, blob_in_identity=False)
+    verdict(batch, "checkpoint", "checkpoint", version, accepted=True, evidence={"steps_done": asked, "asked": asked})
+    for step in range(1, steps + 1):
+        row = {"job": folder.name, "stage": folder.name, "step": step}
+        batch.record("training_metrics", {**row, "metric": "loss", "value": 1.0})
+        if spread:
+            batch.record("training_metrics", {**row, "metric": "zero_spread_groups", "value": spread[step - 1]})
+    return version
+
+
 @pytest.fixture
 def lake(tmp_path):
     """Two versions of one environment; tasks pinned to the first; their runs; a checkpoint. All of it sound."""
@@ -104,9 +123,7 @@ def lake(tmp_path):
             spec = EpisodeSpec(task=task, environment=pinned, task_version=version)
             [trajectory] = roll_out([spec], Gold([task]))
             save_trajectory(batch, trajectory, purpose="solver", round=0)
-        files = checkpoint_files(tmp_path / "checkpoint", 2.0)
-        payload = {"name": "sft", "round": 0, "digest": checkpoint_digest(tmp_path / "checkpoint"), "method": "sft"}
-        batch.create("checkpoint", "sft", payload, files=files, blob_in_identity=False)
+        add_checkpoint(batch, tmp_path / "checkpoint", steps=5)
     with opened.begin("enriched", derivation="d1") as batch:
         add_environment(batch, add_database(batch, RICHER, round=1, books=7), unit_tests(4, 11))
     return opened
@@ -120,7 +137,7 @@ def add_mined(batch, *, round=0, previous=None, package="toy", licence="CC0-1.0"
     if previous:
         documents.append(Document(path="more.txt", format="txt", title="More", source=replace(source, package=package)))
         files["documents/more.txt"] = b"More about books."
-    theme = batch.create("theme", "toy-theme", THEME)
+    theme = batch.create("theme", "toy-theme", TOPIC)
     made = replace(
         ENVIRONMENT.database, database_id="mined", theme=theme, round=round, tables=tables,
         documents=tuple(documents), digest=logical_digest(files),
@@ -131,7 +148,7 @@ def add_mined(batch, *, round=0, previous=None, package="toy", licence="CC0-1.0"
 def audited(lake, **options):
     """Findings by (gate, kind)."""
     with Engine(1) as engine:
-        found = audit_lake(lake, engine=engine, seed=5, checkpoint_gate=checkpoint_gate, **options)
+        found = audit_lake(lake, engine=engine, seed=5, checkpoint_gate=objections_now, **options)
     return {(finding.gate, finding.kind): finding for finding in found}
 
 
@@ -145,14 +162,14 @@ def test_everything_accepted_is_audited_superseded_versions_and_their_own_tests_
     findings = audited(lake, on_progress=lambda part, done, count: told.append((part, done, count)))
     assert broken(findings) == {}
     assert {kind: finding.audited for (_, kind), finding in findings.items()} == {
-        "database": 2, "tool": 6, "environment": 2, "checkpoint": 1, "task": 2, "practice task": 1, "trajectory": 3,
-        "training task": 1,
+        "theme": 1, "database": 2, "tool": 6, "environment": 2, "checkpoint": 1, "task": 2, "practice task": 1,
+        "trajectory": 3, "training task": 1,
     }  # fmt: skip
     assert all(finding.audited == finding.accepted for finding in findings.values())
     assert ("random", "task") in findings
     assert ("random", "practice task") not in findings
     assert "of 40 runs pass" in findings["random", "task"].bound
-    assert told[:2] == [("database", 1, 2), ("database", 2, 2)]
+    assert told[:3] == [("theme", 1, 1), ("database", 1, 2), ("database", 2, 2)]
 
 
 def test_a_sample_is_drawn_by_seed_and_says_so(lake):
@@ -257,17 +274,45 @@ def test_a_trajectory_that_its_gate_rejected_is_kept_but_was_never_accepted(lake
 
 def test_checkpoints_with_other_files_or_without_numbers_are_found(lake, tmp_path):
     with lake.begin("planted", derivation="d2") as batch:
-        for name, weight, digest in (("pi0", 3.0, "0" * 64), ("pi1", float("nan"), None)):
-            files = checkpoint_files(tmp_path / name, weight)
-            payload = {"name": name, "round": 0, "digest": digest or checkpoint_digest(tmp_path / name)}
-            batch.create("checkpoint", name, payload, files=files, blob_in_identity=False)
+        add_checkpoint(batch, tmp_path / "pi0", weight=3.0, digest="0" * 64)
+        add_checkpoint(batch, tmp_path / "pi1", weight=float("nan"))
     findings = audited(lake, tasks=0, trajectories=0)
     assert broken(findings) == {("checkpoint", "checkpoint"): ["other_digest", "not_finite"]}
 
 
+def test_a_checkpoint_whose_metrics_end_early_or_never_show_spread_is_found(lake, tmp_path):
+    with lake.begin("planted", derivation="d2") as batch:
+        add_checkpoint(batch, tmp_path / "untrained", method="init", asked=0, steps=0)
+        add_checkpoint(batch, tmp_path / "sound", method="grpo", spread=[1.0, 1.0, 0.5, 1.0, 1.0])
+        short = add_checkpoint(batch, tmp_path / "short", steps=4)
+        flat = add_checkpoint(batch, tmp_path / "flat", method="grpo", spread=[1.0] * 5)
+        both = add_checkpoint(batch, tmp_path / "both", method="grpo", steps=2, spread=[1.0] * 2)
+    (found,) = [finding for finding in audited(lake, tasks=0, trajectories=0).values() if finding.kind == "checkpoint"]
+    assert {word.subject: word.reason for word in found.broken} == {
+        short: "steps_missing", flat: "no_spread", both: "steps_missing, no_spread",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"title": " "}, "no_title"),
+        ({"description": ""}, "no_description"),
+        ({"tools": [{"name": "lend"}]}, "no_tools, no_input_schema"),
+        ({"tools": [*TOPIC["tools"], {"name": "x", "input_schema": {"type": "array"}}]}, "bad_input_schema"),
+    ],
+)
+def test_a_theme_that_its_gate_no_longer_takes_is_found(lake, fields, reason):
+    with lake.begin("planted", derivation="d2") as batch:
+        batch.create("theme", "planted", {**TOPIC, **fields})
+    findings = audited(lake, tasks=0, trajectories=0)
+    assert broken(findings) == {("theme", "theme"): [reason]}
+    assert findings["theme", "theme"].audited == 2
+
+
 def test_what_cannot_be_audited_counts_as_broken(lake):
     with lake.begin("planted", derivation="d2") as batch:
-        theme = batch.create("theme", "toy-theme", THEME)
+        theme = batch.create("theme", "toy-theme", TOPIC)
         made = replace(ENVIRONMENT.database, database_id="bad", theme=theme)
         database = save_database(batch, made, {SQLITE_FILE: b"nothing"}, [])
         bad = save_environment(
@@ -285,6 +330,7 @@ def test_the_command_says_what_was_a_sample_and_ends_badly_when_something_broke(
 
     sound = run()
     assert (sound.exit_code, "Everything accepted was audited." in sound.stderr) == (0, True)
+    assert "Not run again: match," in sound.stderr
     sample = run("--tasks", "1", "--trajectories", "0", "--no-solver")
     assert sample.exit_code == 0
     assert "A sample only:" in sample.stderr
@@ -300,5 +346,5 @@ def test_the_command_says_what_was_a_sample_and_ends_badly_when_something_broke(
 
 def test_workers_find_the_same(lake):
     with Engine(2) as engine:
-        found = audit_lake(lake, engine=engine, seed=5, checkpoint_gate=checkpoint_gate)
+        found = audit_lake(lake, engine=engine, seed=5, checkpoint_gate=objections_now)
     assert {(finding.gate, finding.kind): finding for finding in found} == audited(lake)

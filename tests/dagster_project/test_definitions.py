@@ -44,6 +44,16 @@ def test_every_table_with_rules_is_checked_by_a_blocking_check(graph):
     assert all(spec.blocking for spec in checks.values())
 
 
+def test_the_daemon_targets_after_a_diagnosis_once_it_is_told_to():
+    from dagster import DefaultSensorStatus
+
+    from dagster_project.definitions import defs
+
+    (sensor,) = defs.sensors
+    assert sensor.name == "targeted_by_diagnosis"
+    assert sensor.default_status == DefaultSensorStatus.STOPPED
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_explains_itself(name):
     from click.testing import CliRunner

@@ -11,10 +11,13 @@ import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 
+from agent_world import world
 from agent_world.errors import BadInputError
 from dagster_project.cli.env import command
 from tests.dagster_project.test_task_command import lake  # noqa: F401 - a fixture
+from tests.rollouts.cases import ENVIRONMENT
 from tests.toy import TOOLS
+from tests.toy_lake import save_toy
 
 COMMAND = str(Path(sys.executable).with_name("agent-world"))
 SEARCH = {"title": "maps"}
@@ -41,6 +44,19 @@ def test_an_environment_is_shown_with_its_tables_and_tools(lake):  # noqa: F811
 
 def test_the_table_of_tools_shows_the_type_of_each_argument(lake):  # noqa: F811
     assert "book_id: string, member_id: string" in env(lake, "show", "toy").stdout
+
+
+def test_a_tool_that_fails_some_of_its_tests_is_marked(tmp_path):
+    uri = str(tmp_path / "lake")
+    with world.open(uri, create=True).begin("toy", derivation="d0") as batch:
+        _, tools = save_toy(batch, ENVIRONMENT)
+        for tool in tools:
+            batch.observe(tool, {"accepted": True, "accuracy": 0.75 if tool == tools[1] else 1.0, "tests": 4})
+    shown = json.loads(env(uri, "show", "toy", "--format", "json").stdout)["tools"]
+    accuracies = {tool["tool"]: (tool["accuracy"], tool["tests"]) for tool in shown}
+    assert accuracies == {tool.name: (0.75 if tool is TOOLS[1] else 1.0, 4) for tool in TOOLS}
+    lines = env(uri, "show", "toy").stdout.splitlines()
+    assert [line.split()[0] for line in lines if "1 of 4 tests" in line] == [TOOLS[1].name]
 
 
 def test_an_environment_as_csv_is_one_table(lake):  # noqa: F811
@@ -70,8 +86,9 @@ def test_arguments_that_are_no_object_are_refused_in_one_line(lake, text):  # no
         env(lake, "call", "toy", "get_book", text, catch_exceptions=False)
 
 
-def test_stdio_serves_one_environment_only(lake):  # noqa: F811
-    assert "--transport http" in env(lake, "serve", "toy", "toy").stderr
+def test_an_environment_that_is_named_twice_is_one_clear_line(lake):  # noqa: F811
+    with pytest.raises(BadInputError, match="environment toy-library: named twice"):
+        env(lake, "serve", "toy", "toy-library", catch_exceptions=False)
 
 
 def test_the_command_serves_the_official_client_over_stdio(lake):  # noqa: F811

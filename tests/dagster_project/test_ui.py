@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from agent_world.home import service_home
+from assets.tracking import EXPERIMENT
 from tests.dagster_project.servers import serving
 
 PATIENCE_MS = 60_000
@@ -62,6 +63,14 @@ def test_an_asset_shows_its_metadata_its_partitions_and_its_checks(servers, page
 def test_mlflow_shows_the_loop_its_rounds_and_its_policies(servers, page):
     page.goto(f"{servers.mlflow}/#/models/agent-world-policy")
     shows(page, "agent-world-policy", "Version 1")
+    named = f"experiments/get-by-name?experiment_name={EXPERIMENT}"
+    experiment = page.request.get(f"{servers.mlflow}/ajax-api/2.0/mlflow/{named}").json()["experiment"]["experiment_id"]
+    page.goto(f"{servers.mlflow}/#/experiments/{experiment}/runs")
+    loop = page.get_by_role("gridcell").filter(has=page.get_by_role("link", name="loop-"))
+    expect(loop).to_be_visible(timeout=PATIENCE_MS)
+    loop.get_by_role("button").click()  # rounds are folded under their loop
+    for round in ("r00", "r01"):
+        expect(page.get_by_role("link", name=round, exact=True)).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_the_report_draws_its_plots_and_says_nothing_on_the_console(ran, page):

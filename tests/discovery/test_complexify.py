@@ -116,3 +116,23 @@ def test_a_page_is_called_in_words_and_not_by_an_identifier(tmp_path, monkeypatc
     assert [(document.path, document.title) for document in database.documents] == [
         ("harbour93.html", "About harbour 93")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("history", "added"),
+    [("a port since {}", ["towns"]), (25 * "it is told that " + "it was named in {}", [])],
+    ids=["short", "long"],
+)
+def test_a_table_of_which_tools_could_only_list_the_keys_is_not_added(tmp_path, monkeypatch, history, added):
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    files = {"harbours.csv": ferries.harbours(), "sailings.csv": ferries.sailings()}
+    ferries.install(tmp_path / "site", files)
+    corpus = build_corpus(tmp_path / "cache", [ferries.NAME], themes=ferries.BACKGROUND)
+    found = mine(ferries.THEME, corpus)
+    told = [f"{town},{history.format(1500 + place)}" for place, town in enumerate(ferries.TOWNS)]
+    ferries.install(tmp_path / "site", {**files, "towns.csv": "\n".join(["town,history", *told])})
+    richer = build_corpus(tmp_path / "cache", [ferries.NAME], themes=ferries.BACKGROUND)
+    made = complexify(found.database, found.files, ferries.THEME, richer, 1)
+    database = made[0] if made else found.database
+    assert [table.name for table in database.tables if table.added_in] == added
+    assert not [document for document in database.documents if document.path.startswith("towns")]

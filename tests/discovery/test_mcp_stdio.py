@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,11 @@ def test_real_installed_servers_tell_their_tools_alike_twice():
     clock = themes["mcp_stdio:mcp-server-time"]
     assert {tool["name"] for tool in clock.tools} == {"get_current_time", "convert_time"}
     assert all(str(FOREIGN) not in document.data.decode() for document in first)
+
+
+def test_every_installed_server_has_an_environment_or_npm_prefix_of_its_own():
+    homes = []
+    for server in installed_servers(FOREIGN):
+        first, second, *_ = Path(server.command[-1]).relative_to(FOREIGN).parts
+        homes.append((first, second) if first == "npm" else (first,))
+    assert len(set(homes)) == len(homes) == 5

@@ -1,7 +1,9 @@
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import jsonschema
@@ -10,19 +12,26 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
-from agent_world.environments.serving import paths, serve_http
+from agent_world.environments.serving import paths, published_name, serve_http, serve_stdio
+from agent_world.errors import BadInputError
+from agent_world.identity import VersionId
 from tests.toy import TOOLS, toy_environment
 
 TOY = toy_environment()
+OTHER = replace(TOY, environment_id="another-library-of-the-city-0123ab")
 LEND = {"book_id": "B3", "member_id": "M1"}  # the library owns one copy of it
-STDIO = StdioServerParameters(
-    command=sys.executable,
-    args=[
-        "-c",
+
+
+def stdio_server(environments: str) -> StdioServerParameters:
+    """A server over stdio of the environments that this expression gives."""
+    program = (
         "import anyio; from agent_world.environments.serving import serve_stdio;"
-        "from tests.toy import toy_environment; anyio.run(serve_stdio, toy_environment())",
-    ],
-)
+        f"from tests.environments.test_serving import OTHER, TOY; anyio.run(serve_stdio, {environments})"
+    )
+    return StdioServerParameters(command=sys.executable, args=["-c", program])
+
+
+STDIO = stdio_server("[TOY]")
 
 
 @asynccontextmanager
@@ -139,6 +148,34 @@ def test_several_environments_have_a_path_each():
 
     anyio.run(main)
     assert paths([TOY]) == ["/mcp"]
+
+
+def test_over_stdio_the_tools_of_several_environments_are_told_apart_by_a_prefix():
+    async def main() -> None:
+        async with Client(stdio_server("[TOY, OTHER]")) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            assert names == [f"{prefix}__{tool.name}" for prefix in ("toy-library", "another-0123ab") for tool in TOOLS]
+            assert not (await client.call_tool("toy-library__lend_book", LEND)).is_error
+            assert (await client.call_tool("toy-library__lend_book", LEND)).is_error, "the copy is out"
+            lent = await client.call_tool("another-0123ab__lend_book", LEND)
+            assert not lent.is_error, "each environment has a session of its own"
+            for name in ("lend_book", "toy-library__nothing", "another__lend_book"):
+                assert "There is no tool called" in (await client.call_tool(name, LEND)).content[0].text
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("key", ["amazon-data-lifecycle-manager-94802d", "omdb-service-in-the-city-of-rome-322f7e"])
+def test_a_tool_among_several_environments_has_a_name_that_model_providers_take(key):
+    longest = published_name(replace(TOY, environment_id=key), "t" * 48)
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", longest)
+    assert longest.split("__") == [f"{key[:7].rstrip('-')}{key[-7:]}", "t" * 48]
+
+
+@pytest.mark.parametrize("serve", [serve_stdio, partial(serve_http, port=0)])
+def test_two_versions_of_one_environment_cannot_be_served_side_by_side(serve):
+    with pytest.raises(BadInputError, match="environment toy-library: named twice"):
+        anyio.run(serve, [TOY, replace(TOY, version=VersionId("toy-library@1"))])
 
 
 def test_a_client_that_wants_no_session_is_told_what_to_speak():

@@ -223,3 +223,38 @@ def test_an_environment_whose_two_resets_differ_is_rejected(monkeypatch):
     digests = iter(["one", "another"])
     monkeypatch.setattr(Session, "digest", lambda session: next(digests))
     assert check_environment(TOY.database, TOY.files, kept, default_sandbox()).reasons == ("unstable_reset",)
+
+
+def brought(**rounds):
+    """The toy database as if complexification rounds had added some of its tables and its document."""
+    tables = tuple(replace(table, added_in=rounds.get(table.name, 0)) for table in TOY.database.tables)
+    documents = tuple(replace(document, added_in=rounds.get("document", 0)) for document in TOY.database.documents)
+    return replace(TOY.database, tables=tables, documents=documents)
+
+
+@pytest.mark.parametrize(
+    ("database", "rounds"),
+    [
+        (brought(), 0),
+        (brought(books=1), 1),
+        (brought(books=1, authors=1), 1),
+        (brought(books=1, members=2), 1),
+        (brought(books=1, loans=2), 1),
+        (brought(books=1, authors=2), 2),
+        (brought(books=1, document=2), 2),
+    ],
+    ids=["none", "one", "two things of one", "a table not used", "a table of a workflow", "two tables", "a document"],
+)
+def test_a_round_counts_only_if_a_kept_tool_uses_what_it_added(database, rounds):
+    (document,) = TOY.database.documents
+    reader = replace(TOY.tool("get_book"), tables=("books", "authors", "loans"), documents=(document.path,))
+    kept = judged([reader], [case("get_book", {"book_id": "B3"}, BOOK)])
+    found = check_environment(database, TOY.files, kept, default_sandbox(), least_rounds=2)
+    assert (found.rounds, found.accepted) == (rounds, rounds == 2)
+    assert found.reasons == (() if found.accepted else ("too_few_rounds",))
+    assert check_environment(database, TOY.files, kept, default_sandbox()).accepted
+
+
+def test_what_a_refused_tool_would_use_counts_nothing():
+    dropped = judged([TOY.tool("get_book")], [case("get_book", {"book_id": "B3"}, {})])
+    assert check_environment(brought(books=1, authors=2), TOY.files, dropped, default_sandbox()).rounds == 0

@@ -13,6 +13,19 @@ from expectations import SUITES, prove
 HASH = "a" * 64
 Rows = list[dict[str, Any]]
 
+
+def task(version: str, purpose: str, shape: list[str], *, round: int = 0, tier: str = "train") -> dict[str, Any]:
+    """A sound row of `tasks` with a text and a plan of its own."""
+    plan = [{"tool": tool, "arguments": {"of": version}} for tool in shape]
+    return {
+        "version_id": version, "kind": "program", "rubric": [{"name": "x"}], "random_passes": 0, "solver_passes": 3,
+        "knobs": {"calls": 2}, "answer_schema": {"properties": {"x": {}}}, "verifier": "def verify(): ...",
+        "environments": ["e@1"], "accepted": tier == "train", "tier": tier, "purpose": purpose, "round": round,
+        "instruction": f"What of {version}?", "plan": plan, "shape": shape,
+        "serves": {"field": "tools"} if purpose == "targeted" else {},
+    }  # fmt: skip
+
+
 SOUND: dict[str, Rows] = {
     "themes": [
         {"artifact_id": "t1", "source": "M1", "title": "Time", "description": "Zones.", "sha256": HASH},
@@ -45,11 +58,13 @@ SOUND: dict[str, Rows] = {
         {"environment_id": "e", "tool_versions": ["a@1"], "tests": 3, "database_version": "d@1"},
     ],
     "tasks": [
-        {
-            "version_id": "t@1", "kind": "program", "rubric": [{"name": "x"}], "random_passes": 0, "solver_passes": 3,
-            "knobs": {"calls": 2}, "answer_schema": {"properties": {"x": {}}}, "verifier": "def verify(): ...",
-            "environments": ["e@1"], "accepted": True, "tier": "train",
-        }
+        task("general@1", "general", ["a", "b"]),
+        task("practice@1", "practice", ["b", "a"], tier="practice"),
+        task("held_out@1", "held_out", ["a", "b"]),
+        task("arena@1", "arena", ["a", "b"], round=1),
+        task("arena@2", "arena", ["a", "c"], round=1),
+        *(task(f"targeted@{n}", "targeted", ["a", "c"], round=1) for n in range(5)),
+        task("control@1", "control", ["b", "c"], round=1, tier="practice"),
     ],
     "task_sets": [
         {"name": "training", "purpose": "training", "size": 2, "tasks": ["a@1", "b@1"]},
@@ -107,6 +122,22 @@ def first_table(**fields: Any) -> Callable[[Rows], None]:
     return lambda rows: rows[0]["tables"][0].update(fields)
 
 
+def of(version: str, **fields: Any) -> Callable[[Rows], None]:
+    """Set fields of the row of this version."""
+    return lambda rows: next(row for row in rows if row["version_id"] == version).update(fields)
+
+
+def share(field: str, tested: str, trained: str) -> Callable[[Rows], None]:
+    """Give an evaluation task the text or the plan of one that was trained on in another version of its environment."""
+
+    def plant(rows: Rows) -> None:
+        by_version = {row["version_id"]: row for row in rows}
+        shared = by_version[trained][field]
+        by_version[tested].update({field: shared.upper() if field == "instruction" else shared}, environments=["e@2"])
+
+    return plant
+
+
 PLANTED: list[tuple[str, str, Callable[[Rows], None]]] = [
     ("themes", "unique (artifact_id)", double),
     ("themes", "in_set (source)", put(source="M4")),
@@ -143,6 +174,12 @@ PLANTED: list[tuple[str, str, Callable[[Rows], None]]] = [
     ("tasks", "between (answer_fields)", put(answer_schema={"properties": {}})),
     ("tasks", "none_left (without_verifier)", put(verifier=None)),
     ("tasks", "none_left (unpinned)", put(environments=["e"])),
+    ("tasks", "none_left (trained_on)", share("instruction", "arena@1", "general@1")),
+    ("tasks", "none_left (trained_on)", share("plan", "arena@2", "practice@1")),
+    ("tasks", "none_left (trained_on)", share("instruction", "held_out@1", "control@1")),
+    ("tasks", "none_left (trained_on)", share("plan", "held_out@1", "targeted@0")),
+    ("tasks", "between (new_shapes)", of("arena@2", shape=["b", "a"])),
+    ("tasks", "between (serving)", lambda rows: [of(f"targeted@{n}", serves={})(rows) for n in (1, 3)]),
     ("task_sets", "none_left (empty)", put(size=0, tasks=[])),
     ("task_sets", "none_left (trained_on)", lambda rows: rows[1].update(tasks=["a@1"])),
     ("task_sets", "none_left (miscounted)", put(size=3)),
@@ -201,6 +238,13 @@ def test_no_rule_is_without_a_planted_violation():
 
 def test_an_empty_table_is_no_proof():
     assert not any(verdict.success for verdict in prove(SUITES["tasks"], []))
+
+
+def test_one_targeted_task_of_five_may_serve_nothing_and_what_is_trained_on_later_may_have_a_shape_of_the_arena():
+    rows = copy.deepcopy(SOUND["tasks"])
+    of("targeted@3", serves={})(rows)
+    of("control@1", shape=["a", "c"])(rows)
+    assert all(verdict.success for verdict in prove(SUITES["tasks"], rows))
 
 
 def test_rejected_tools_are_not_what_the_rule_is_about():

@@ -137,6 +137,13 @@ def test_a_name_that_several_kinds_have_is_told_with_the_kind_of_each(filled: La
     result = run(filled, "lineage", "upstream", "rail")
     theme = filled.resolve("theme", "rail")
     assert f"did you mean {theme} (theme), {database} (database)?" in str(result.exception)
+    then = str(filled.events_version())
+    result = run(filled, "lineage", "as-of", "rail", "--at", then)
+    assert f"did you mean {theme} (theme), {database} (database)?" in str(result.exception)
+    for version in (theme, database):
+        [told] = rows(filled, "lineage", "as-of", version[:-16], "--at", then)
+        assert told["version_id"] == version
+    assert rows(filled, "lineage", "as-of", "rail/f", "--at", then)[0]["artifact_id"] == "rail/find"
 
 
 def test_gc_says_what_would_go_and_removes_only_when_told(filled: Lake):

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+
+import pytest
 
 from agent_world import world
 from agent_world.lake.lineage import impact
 from agent_world.rollouts.model import Outcome, Step, Trajectory
+from agent_world.tasks import graph_tasks
+from agent_world.tasks.catalogue import Catalogue
+from agent_world.tasks.production import Judged, Order
+from agent_world.tasks.verdicts import TaskVerdict
+from assets.tasks import save_judged
 from tests.toy import toy_environment, toy_tasks
 from tests.toy_lake import save_toy
 
@@ -42,3 +50,39 @@ def test_the_impact_of_each_tool_is_what_a_search_through_all_stored_calls_finds
         assert [link.child for link in answer.held_by] == [environment]
         touched += len(answer.used_by)
     assert 0 < touched
+
+
+def test_a_tool_that_was_walked_and_then_pruned_does_not_count_a_task_among_its_impact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    toy = toy_environment()
+    task, walked = task_with_a_pruned_tool(Catalogue(toy), monkeypatch)
+    lake = world.open(tmp_path / "lake", create=True)
+    with lake.begin("tasks", derivation="d") as batch:
+        environment, tools = save_toy(batch, toy)
+        task = replace(task, environments=(environment,))
+        order = Order(environment=replace(toy, version=environment), count=1, seed=1)
+        save_judged(order, [Judged(task, TaskVerdict(task_id=task.task_id, tier="train", gates=()))], batch)
+
+    (made,) = [row["version_id"] for row in lake.read("tasks")]
+    of = {tool.name: impact(lake, version) for tool, version in zip(toy.tools, tools, strict=True)}
+    touching = {name for name, answer in of.items() if made in {hop.version_id for hop in answer.affected}}
+    assert touching == set(task.shape) == {name for name, answer in of.items() if answer.used_by}
+    assert touching < walked
+
+
+def task_with_a_pruned_tool(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch):
+    """A task of the first walk that called a tool which its pruned plan does not, and the tools that were walked."""
+    walks: list[set[str]] = []
+    prune = graph_tasks.prune
+
+    def listening(moves, chosen):
+        walks.append({move.tool.name for move in moves})
+        return prune(moves, chosen)
+
+    monkeypatch.setattr(graph_tasks, "prune", listening)
+    for seed in range(200):
+        task = graph_tasks.graph_task(catalogue, seed=seed, rng=Random(seed), bias=lambda *_: 1.0, writing=False)
+        if task and walks[-1] - set(task.shape):
+            return task, walks[-1]
+    raise AssertionError("no walk was pruned of a tool")

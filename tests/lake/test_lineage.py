@@ -165,8 +165,35 @@ def test_as_of_names_the_version_that_was_current_then(lake: Lake):
     for number, (at, child) in enumerate(points):
         told = lin.as_of(lake, made[0], at)
         assert (told["version_id"], told["rev"], told["children"]) == (made[number], number + 1, [[child, "theme"]])
-    with pytest.raises(NotFoundError, match="no version of 'b'"):
+    assert lin.as_of(lake, "a", points[1][0])["version_id"] == made[1]
+    with pytest.raises(NotFoundError, match="no artifact 'b'"):
         lin.as_of(lake, "b", points[0][0])
+
+
+def test_as_of_answers_for_the_kind_that_the_version_has(lake: Lake):
+    """A theme, a database and an environment share one key, and were committed in this order; then all changed."""
+    kinds = ("theme", "database", "environment")
+    with lake.begin("before", derivation="0") as batch:
+        batch.create("theme", "key-2", {"title": "its name begins alike"})
+    points, made = [lake.events_version()], []
+    for number in range(2):
+        for kind in kinds:
+            with lake.begin(kind, derivation=f"{number}") as batch:
+                made.append(batch.create(kind, "key", {"title": kind, "number": number}))
+        points.append(lake.events_version())
+    before, then, now = points
+    for number, kind in enumerate(kinds):
+        old, new = made[number], made[number + 3]
+        for at, current in ((then, old), (now, new)):
+            for ref in (old, new, new[:-20]):
+                told = lin.as_of(lake, ref, at)
+                assert (told["version_id"], told["rev"]) == (current, 1 + (at == now))
+                assert lake.kind_of(told["version_id"]) == kind
+        with pytest.raises(NotFoundError, match=f"no {kind} 'key' at {before}"):
+            lin.as_of(lake, old, before)
+    with pytest.raises(NotFoundError, match="may mean any of these kinds: theme, database, environment") as error:
+        lin.as_of(lake, "key", then)
+    assert all(f"{version} ({kind})" in str(error.value) for version, kind in zip(made[:3], kinds, strict=True))
 
 
 def test_the_graph_goes_on_as_the_lake_grows(lake: Lake):

@@ -1,13 +1,16 @@
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
+from agent_world.environments.model import Database, Environment, Tool
 from agent_world.environments.state import State
 from agent_world.identity import VersionId
 from agent_world.rollouts.episode import Episode, EpisodeOverError, PinMismatchError
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.rewards import UnjudgeableTaskError
+from agent_world.tasks.model import Task
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
 
 
@@ -49,6 +52,40 @@ def test_a_policy_gets_the_turn_and_nothing_else():
     [(step, observation)] = turn.history
     assert step.tool == "search_books"
     assert observation.value == {"items": [{"book_id": "B3", "title": "Winter Maps"}], "total": 1}
+
+
+PUBLIC = {
+    *("instruction", "tools", "answer_schema", "call", "reply", "answer", "turn", "take"),  # a policy's
+    *("steps", "over", "outcome", "final_digest", "seed"),  # what came of it
+    *("name", "give_up", "blame", "close"),  # for whoever runs it
+}
+
+
+@pytest.mark.parametrize("task", [READING, WRITING, PROGRAM], ids=lambda task: task.task_id)
+def test_nothing_public_of_an_episode_leads_to_the_gold_answer(task):
+    with opened(task) as episode:
+        public = {name for name in dir(episode) if not name.startswith("_")}
+        seen = [getattr(episode, name) for name in public] + [episode.turn()]
+        reached = list(_reached(seen))
+        episode.answer({})
+        reached += _reached([getattr(episode, name) for name in public])
+    assert public == PUBLIC
+    secrets = (Task, Environment, Tool, Database, State)
+    assert not [value for value in reached if isinstance(value, secrets)]
+    gold = [task.answer, task.plan, task.rubric, task.state_diff, task.solution, task.verifier]
+    assert not [value for value in gold if value and value in reached]
+
+
+def _reached(values):
+    """Everything that the values hold, without calling any of them."""
+    for value in values:
+        yield value
+        if is_dataclass(value):
+            yield from _reached(getattr(value, field.name) for field in fields(value))
+        elif isinstance(value, Mapping):
+            yield from _reached(value.values())
+        elif isinstance(value, (list, tuple)):
+            yield from _reached(value)
 
 
 def test_a_tool_that_says_no_or_is_unknown_or_gets_nonsense_is_an_observation():

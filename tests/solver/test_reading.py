@@ -135,8 +135,9 @@ def test_similarity_knows_form_and_meaning():
     assert similarity(stem("seat"), stem("passenger")) == 0.0
 
 
-def test_a_second_choice_is_for_when_the_first_is_refused(box):
-    text = "My first choice is to hold a seat on F104 for Ann; my next choice is to hold a seat on F105 for Ann."
+@pytest.mark.parametrize("second", ["my next choice is to", "otherwise"])
+def test_a_second_choice_is_for_when_the_first_is_refused(box, second):
+    text = f"My first choice is to hold a seat on F104 for Ann; {second} hold a seat on F105 for Ann."
     first, second = read(text, box)
     assert first.text.startswith("hold a seat on F104")
     assert isinstance(second, Branch)

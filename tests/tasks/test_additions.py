@@ -73,9 +73,20 @@ def test_a_kept_task_uses_an_addition_that_chance_would_pass_by(enriched):
 def test_an_addition_that_an_earlier_task_uses_is_left_alone(enriched):
     tools = over_additions(enriched)["fees.yaml"]
     before = tuple(kept(enriched, count=2))
-    guideline = Guideline(environment=enriched.environment_id, tools=("lend_book",))
+    guideline = Guideline(environment=enriched.environment_id, tools=("lend_book",), enrich=True)
     more = kept(enriched, count=2, purpose="targeted", round=1, guideline=guideline, exclude=before)
     assert more and not uses(more, tools)
+
+
+@pytest.mark.parametrize("enrich", [True, False])
+def test_a_targeted_task_over_an_addition_serves_the_guideline_that_asked_for_it(enriched, enrich):
+    tools = over_additions(enriched)["fees.yaml"]
+    guideline = Guideline(environment=enriched.environment_id, knobs={"calls": (1, 8)}, enrich=enrich)
+    tasks = kept(enriched, count=2, purpose="targeted", round=1, guideline=guideline)
+    asked = {"environment": enriched.environment_id, "field": "enrich", "value": "fees.yaml"}
+    over = [task for task in tasks if task.serves.get("field") != "knobs"]
+    assert [task.serves for task in over] == ([asked] if enrich else [])
+    assert uses(over, tools) == enrich
 
 
 def test_a_value_of_a_sheet_has_the_type_that_its_tool_takes(enriched):

@@ -53,7 +53,7 @@ class McpError(AgentWorldError):
 
 
 class McpConnector:
-    """The servers installed below `folder` by `make install`: a Python environment each, and one npm prefix."""
+    """The servers installed below `folder` by `make install`: a Python environment or an npm prefix each."""
 
     def __init__(self, folder: Path, timeout_s: float = 30.0) -> None:
         self._folder, self._timeout_s = folder, timeout_s
@@ -102,7 +102,7 @@ class McpConnector:
 def installed_servers(folder: Path) -> list[McpServer]:
     """The servers found below `folder`, by name."""
     servers = [_python_server(home) for home in sorted(folder.glob("*/bin")) if (home / home.parent.name).is_file()]
-    servers += [_node_server(path) for path in sorted(folder.glob("npm/node_modules/@modelcontextprotocol/server-*"))]
+    servers += [_node_server(path) for path in folder.glob("npm/*/node_modules/@modelcontextprotocol/server-*")]
     return sorted(servers, key=lambda server: server.name)
 
 

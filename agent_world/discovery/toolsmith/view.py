@@ -19,8 +19,10 @@ _SAYS_WHAT_IT_IS = re.compile(r"(^|_)(id|code|key|pk|number|no|ident|name|symbol
 _SHORT_CODE = re.compile(r"[A-Z0-9-]{1,8}")
 _CODES = 0.98
 _DIMENSION_ROWS = 40
-_LONG_TEXT = 60
 _LABEL_SHARE = 0.3
+
+LONG_TEXT = 60
+"""A column with a longer text than this is shown by no tool, unless it names the row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +270,7 @@ def _entity(table: Table, rows: tuple[Row, ...], links: tuple[Link, ...]) -> Ent
     wide = {
         column.name
         for column in table.columns
-        if any(isinstance(row[column.name], str) and len(row[column.name]) > _LONG_TEXT for row in rows)
+        if any(isinstance(row[column.name], str) and len(row[column.name]) > LONG_TEXT for row in rows)
     }
     return Entity(table=table, rows=rows, key=key, label=label, links=links, wide=frozenset(wide))
 

@@ -154,7 +154,7 @@ def if_refused(bench: Bench, rng: random.Random) -> Draft | None:
     text = {
         0: f"{opening}Try to {one}. If that is refused, {other} instead. Report for which {noun} it worked{then}.",
         1: f"{opening}{capital(one)}, or, where that is not possible, {other}. Tell me which {noun} it was{then}.",
-        2: f"{opening}My first choice is to {one}; my second choice is to {other}. Tell me which {noun} it was{then}.",
+        2: f"{opening}My first choice is to {one}; otherwise {other}. Tell me which {noun} it was{then}.",
     }[level]
     choices: list[Json] = [refused.said, allowed.said]
     fields = {field_name(noun): name_schema(access, noun), **({more.field: more.schema} if more else {})}
