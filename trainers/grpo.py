@@ -219,7 +219,10 @@ class _Watch:
         }
         self._metrics.record(step, values)
         healthy = self._guard.watch(
-            tool_calls=ours["tool_call_frequency"], entropy=ours["entropy"], truncated=ours["truncated_frac"]
+            reward=logs["reward"],
+            tool_calls=ours["tool_call_frequency"],
+            entropy=ours["entropy"],
+            truncated=ours["truncated_frac"],
         )
         if healthy and step % self._options.snapshot_every == 0:
             self._healthy = (step, self._weights())

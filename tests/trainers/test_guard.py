@@ -1,6 +1,6 @@
 from trainers.guard import CollapseGuard, GuardLimits
 
-HEALTHY = {"tool_calls": 2.0, "entropy": 0.3, "truncated": 0.05}
+HEALTHY = {"reward": 0.4, "tool_calls": 2.0, "entropy": 0.3, "truncated": 0.05}
 
 
 def run(steps, **limits):
@@ -19,6 +19,12 @@ def test_a_policy_that_stops_calling_tools_is_stopped():
     step, reason = run([{}, {}, {"tool_calls": 0.4}, {"tool_calls": 0.2}])
     assert step == 3
     assert "tool calls fell from 2.00 to 0.30" in reason
+
+
+def test_a_policy_that_needs_fewer_calls_and_passes_more_is_left_alone():
+    fewer = [{"tool_calls": 0.8, "reward": 0.4 + gain} for gain in (0.05, 0.1)]
+    assert run([{}, {}, *fewer]) == (None, "")
+    assert run([{}, {}, *fewer, {"tool_calls": 0.8, "reward": 0.1}])[0] == 4
 
 
 def test_entropy_that_vanishes_or_explodes_stops_the_run():
