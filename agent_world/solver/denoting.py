@@ -241,7 +241,7 @@ class Denoter(Lists):
         if isinstance(term.of, Group) and term.of.of is None:
             words = (term.summary, *term.words)
             for source in (yield from self._sources(term.of)):
-                if source.tool.items or source.left or source.tool.required:
+                if source.tool.items or source.left or source.tool.required or not source.tool.fields:
                     continue
                 fields = [(likeness(self.box, words, one), at, one) for at, one in enumerate(source.tool.fields)]
                 score, _, best = max(fields, key=lambda entry: entry[0])

@@ -157,6 +157,8 @@ class Lists(Names, ABC):
     def _leads_to(self, thing: Thing, words: Words, tool: IndexedTool, parameter: Parameter) -> bool:
         """Whether the fact of a thing that `words` mean is what goes to a parameter."""
         fields = [(likeness(self.box, words, one), source, one) for source, _ in thing.pieces for one in source.fields]
+        if not fields:  # nothing of it was read yet
+            return False
         fit, source, best = max(fields, key=lambda entry: entry[0])
         links = self.box.links.get((tool.name, parameter.name), ())
         return fit > FITS and any(link.tool is source and link.field is best for link in links)
@@ -166,7 +168,7 @@ class Lists(Names, ABC):
         rankings = []
         for source in (yield from self._sources(group)):
             order = next((one for one in source.tool.parameters if one.role == "order"), None)
-            if order is None or source.left:
+            if order is None or source.left or not source.tool.fields:
                 continue
             fit, _, measured = max(
                 ((likeness(self.box, words, one), -at, one) for at, one in enumerate(source.tool.fields)),

@@ -1,6 +1,7 @@
 """The solver keeps the contract of a policy, is deterministic, and differs between seeds."""
 
 import ast
+import random
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from agent_world.environments.model import PublicTool
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Observation, Step, Turn
 from agent_world.solver import Solver, situation
+from agent_world.solver.things import Thing
+from tests.solver.desk import flight_desk
 from tests.solver.instructions import bind
 from tests.toy import toy_environment, toy_tasks
 
@@ -167,3 +170,14 @@ def test_the_answer_fits_the_schema_even_when_nothing_was_found():
     }
     step = Solver().act([turn(instruction="Tell me about the moon.", tools=(), schema=schema)])[0]
     assert step == Step(kind="answer", answer={"text": "", "number": 0.0, "truth": False, "many": []})
+
+
+def test_a_thing_of_which_nothing_was_read_leads_nowhere():
+    """Such a thing came about once in some hundred tasks, deep in a phrase: the solver raised there."""
+    desk = flight_desk()
+    tools = tuple(tool.public() for tool in desk.tools)
+    start = situation.Situation.at_start(turn(tools=tools), random.Random(0), 0.0, 40)
+    unread = Thing(kind=None, said="Nowhere", fresh=start.runner.changes)
+    for tool in start.box.tools:
+        for parameter in tool.parameters:
+            assert not start.denoter._leads_to(unread, ("zone",), tool, parameter)
