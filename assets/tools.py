@@ -18,6 +18,9 @@ from assets.resources import EngineResource, LakeResource, RunResource
 from assets.stage import Job, derive, map_jobs, report
 from assets.verdicts import verdict
 
+LEAST_ROUNDS = 2
+"""In an environment that is accepted so many complexification rounds count at least, unless fewer are asked for."""
+
 
 @dg.asset(
     group_name="environments",
@@ -36,8 +39,11 @@ def tools(
     poor = failed_partitions(world, "databases", among=context.partition_keys)
     for key in (key for key in context.partition_keys if key not in poor):
         snapshot = snapshot_of(world, key, through=settings.complexification_rounds)
-        jobs.append(Job(partition=key, item=snapshot, derivation=derive(settings, [], [snapshot.version])))
-    failed = map_jobs(context, world, engine.engine, "tools", jobs, partial(make_tools, seed=settings.seed), save_tools)
+        derivation = derive(settings, ["complexification_rounds"], [snapshot.version])
+        jobs.append(Job(partition=key, item=snapshot, derivation=derivation))
+    least = min(LEAST_ROUNDS, settings.complexification_rounds)
+    work = partial(make_tools, seed=settings.seed, least_rounds=least)
+    failed = map_jobs(context, world, engine.engine, "tools", jobs, work, save_tools)
     rows = [row for row in world.read("tools") if row["partition"] in context.partition_keys]
     for key in context.partition_keys:
         own = [row for row in rows if row["partition"] == key]

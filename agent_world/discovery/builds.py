@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from agent_world.discovery.toolsmith import ToolProposal
     from agent_world.environments.tool_gate import EnvironmentVerdict, ToolVerdict
 
-LEAST_ROUNDS = 2
-"""So many complexification rounds at least count in an environment that is accepted."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
@@ -126,8 +123,11 @@ def next_round(snapshot: Snapshot, number: int) -> Enriched | Judgement:
     return Enriched(database, files, judgement)
 
 
-def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
-    """Propose tools with their tests, and run the gates of tools and of the environment in the sandbox."""
+def make_tools(snapshot: Snapshot, *, seed: int, least_rounds: int = 0) -> Toolbox:
+    """Propose tools with their tests, and run the gates of tools and of the environment in the sandbox.
+
+    The environment must use what at least `least_rounds` complexification rounds added.
+    """
     from agent_world.discovery.toolsmith import propose_tools
     from agent_world.environments.tool_gate import check_environment, check_tools
     from agent_world.sandbox import default_sandbox
@@ -135,5 +135,5 @@ def make_tools(snapshot: Snapshot, *, seed: int) -> Toolbox:
     sandbox = default_sandbox()
     made = propose_tools(snapshot.database, snapshot.files, snapshot.seed.theme, seed)
     verdicts = check_tools(made.database, made.files, made.tools, made.tests, sandbox)
-    environment = check_environment(made.database, made.files, verdicts, sandbox, least_rounds=LEAST_ROUNDS)
+    environment = check_environment(made.database, made.files, verdicts, sandbox, least_rounds=least_rounds)
     return Toolbox(proposal=made, verdicts=tuple(verdicts), environment=environment)

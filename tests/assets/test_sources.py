@@ -58,7 +58,7 @@ def run(tmp_path, monkeypatch):
         for stage in (mining, databases):
             monkeypatch.setattr(stage, "corpus", lambda: opened)
         given = {
-            "lake": LakeResource(uri=lake.uri), "run": RunResource.of(Settings(seed=seed)),
+            "lake": LakeResource(uri=lake.uri), "run": RunResource.of(Settings(seed=seed, complexification_rounds=0)),
             "engine": EngineResource(workers=1),
         }  # fmt: skip
         with dg.DagsterInstance.ephemeral() as instance:
