@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Settings] = {
     "default": Settings(),
     "full": Settings(
         tasks=96, practice=120, held_out=24, weakest=14, targeted=8, targeted_practice=120, sft_steps=800,
-        grpo_steps=50, round_sft_steps=300, round_grpo_steps=12, control=True,
+        grpo_steps=100, round_sft_steps=300, round_grpo_steps=12, control=True,
     ),
 }  # fmt: skip
 
