@@ -25,7 +25,7 @@ def _default(name: str) -> str:
     "--profile",
     type=click.Choice(list(PROFILES)),
     show_default="default",
-    help="How much of everything, on two slow cores: smoke two minutes, default fifteen, full over an hour.",
+    help="How much of everything, on two slow cores: smoke three minutes, default eighteen, full over an hour.",
 )
 @click.option(
     "--seed", type=int, show_default=_default("seed"), help="The same seed gives the same artifacts up to training."
