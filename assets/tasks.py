@@ -34,7 +34,8 @@ def tool_graphs(context: dg.AssetExecutionContext, lake: LakeResource, run: RunR
     """The complete weighted digraph over each environment's tools, every edge with its evidence."""
     world, settings = lake.open(), run.settings
     keys = accepted_keys(world, context.partition_keys)
-    versions = [built(world, through=0)[key]["version_id"] for key in keys]
+    accepted = built(world, through=0)
+    versions = [accepted[key]["version_id"] for key in keys]
     for version in versions:
         save_graph(context, world, settings, world.environment(version))
     edges = world.read("tool_graph_edges", columns=["weight"])

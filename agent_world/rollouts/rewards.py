@@ -56,24 +56,6 @@ def check_judgeable(task: Task) -> None:
         raise UnjudgeableTaskError(task.task_id, "verifier")
 
 
-def judge(
-    task: Task,
-    answer: Json,
-    initial: State,
-    final: State,
-    database: Database,
-    sandbox: Sandbox | None = None,
-    *,
-    free_form: Judge | None = None,
-) -> Outcome:
-    """The outcome of one answer given in state `final`, after a start in `initial`.
-
-    Raises:
-        UnjudgeableTaskError: the task has nothing to judge by.
-    """
-    return judge_all(task, [answer], initial, final, database, sandbox, free_form=free_form)[0]
-
-
 def judge_all(
     task: Task,
     answers: Sequence[Json],

@@ -35,7 +35,7 @@ def diagnosed(stages, round, *environments):
 
 
 def asked(stages):
-    """What the sensor asks for now."""
+    """What the sensor asks for when it looks."""
     context = dg.build_sensor_context(instance=stages.instance, definitions=stages.defs)
     return targeted_by_diagnosis.evaluate_tick(context).run_requests
 

@@ -4,7 +4,7 @@ import pytest
 
 from agent_world.environments.session import open_session
 from agent_world.environments.state import State
-from agent_world.rollouts.rewards import UnjudgeableTaskError, criterion_holds, judge, judge_all
+from agent_world.rollouts.rewards import UnjudgeableTaskError, criterion_holds, judge_all
 from agent_world.tasks.model import Criterion
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING, field, schema
 
@@ -12,7 +12,7 @@ START = State(ENVIRONMENT.files)
 
 
 def judged(task, answer, final=START, **more):
-    return judge(task, answer, START, final, ENVIRONMENT.database, **more)
+    return judge_all(task, [answer], START, final, ENVIRONMENT.database, **more)[0]
 
 
 def after(*calls, seed=12):

@@ -5,7 +5,7 @@ import pytest
 
 from agent_world.environments.session import open_session
 from agent_world.environments.state import State, normalised
-from agent_world.rollouts.rewards import judge
+from agent_world.rollouts.rewards import judge_all
 from agent_world.tasks.gates import gate_task
 from agent_world.tasks.leak import leaks
 from agent_world.tasks.synthesis import synthesise
@@ -40,8 +40,8 @@ def test_the_gold_answer_passes_and_an_empty_one_does_not(environment, candidate
             for call in task.plan:
                 session.call(call.tool, call.arguments)
             final = session.state()
-        assert judge(task, task.answer, initial, final, environment.database).status == "pass", task.instruction
-        assert judge(task, {}, initial, final, environment.database).status == "fail"
+        right, empty = judge_all(task, [task.answer, {}], initial, final, environment.database)
+        assert (right.status, empty.status) == ("pass", "fail"), task.instruction
 
 
 def test_candidates_pass_every_gate_before_the_random_agents(environment, candidates):
