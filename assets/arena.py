@@ -68,7 +68,7 @@ def attempt(
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in world.payload(tasks)["tasks"]]
-        played = samples_of(world, engine, settings, version, bound, mode="sampled", samples=settings.samples)
+        played = samples_of(world, engine, settings, version, bound, samples={"sampled": settings.samples})
         for sample, replay in zip(played, replays_of(engine, bound, played), strict=True):
             made = save_trajectory(
                 batch,

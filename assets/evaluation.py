@@ -6,7 +6,7 @@ from contextlib import closing
 
 import dagster as dg
 
-from agent_world.arena.evaluation import pass_rate
+from agent_world.arena.evaluation import Mode, pass_rate
 from agent_world.arena.labels import label_failure
 from agent_world.engine import Engine
 from agent_world.identity import VersionId
@@ -91,18 +91,15 @@ def measure(
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in tasks["tasks"]]
-        for mode, count in (("greedy", 1), ("sampled", settings.samples)):
-            samples = samples_of(world, engine, settings, version, bound, mode=mode, samples=count)
-            for sample in samples:
-                failure = label_failure(sample.trajectory, world.task(sample.task).task)
-                batch.record(
-                    "evaluations",
-                    sample.row(
-                        point=name, task_set=tasks["version_id"], round=round, failure=failure and failure.label
-                    ),
-                )
-            if mode == "sampled":
-                keep_some(batch, samples, policy=version, task_set=VersionId(tasks["version_id"]), round=round)
+        wanted: dict[Mode, int] = {"greedy": 1, "sampled": settings.samples}
+        samples = samples_of(world, engine, settings, version, bound, samples=wanted)
+        for sample in samples:
+            failure = label_failure(sample.trajectory, world.task(sample.task).task)
+            label = failure and failure.label
+            row = sample.row(point=name, task_set=tasks["version_id"], round=round, failure=label)
+            batch.record("evaluations", row)
+        shown = [sample for sample in samples if sample.mode == "sampled"]
+        keep_some(batch, shown, policy=version, task_set=VersionId(tasks["version_id"]), round=round)
 
     batch = commit(context, world, f"evaluation/{name}", "", derivation, fill)
     measured = {"point": name, "policy_version": version, "task_set": tasks["version_id"]}

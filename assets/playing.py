@@ -1,6 +1,7 @@
 """Attempts of a checkpoint at tasks, dealt out to the workers."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import groupby
 from math import ceil
@@ -28,29 +29,43 @@ _HAND = 128
 
 
 def samples_of(
-    world: World, engine: Engine, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *, mode: Mode,
-    samples: int,
+    world: World, engine: Engine, settings: Settings, version: VersionId, tasks: Sequence[BoundTask], *,
+    samples: Mapping[Mode, int],
 ) -> list[Sample]:  # fmt: skip
-    """Attempts of the checkpoint at the tasks, greedy or at temperature 1, in order, dealt out to the workers.
+    """Attempts of the checkpoint at the tasks, so many in each mode, dealt out to the workers all at once.
+
+    In the order of `samples`, in each mode by task. At temperature 1 they are sampled, else greedy.
 
     Raises:
         UnplayedError: a worker could not play its share.
         UnfinishedStageError: the machine kept it from doing so.
     """
-    count = ceil(len(tasks) * samples / _HAND)
-    hands = [tasks[start::count] for start in range(count)]
-    played: list[Sample] = []
-    label = f"{world.payload(version)['name']} {mode}"
-    with laid_down(world, version) as folder, closing(Progress(label, len(tasks) * samples)) as progress:
-        dealt = [_Share(folder, version, hand, mode, samples, settings.seed) for hand in hands]
+    label = f"{world.payload(version)['name']} {' and '.join(samples)}"
+    played: dict[tuple[Mode, str], list[Sample]] = defaultdict(list)
+    with (
+        laid_down(world, version) as folder,
+        closing(Progress(label, len(tasks) * sum(samples.values()))) as progress,
+    ):
+        dealt = [
+            _Share(folder, version, hand, mode, count, settings.seed)
+            for mode, count in samples.items()
+            for hand in _hands(tasks, count)
+        ]
+        passed = 0
         for done in engine.map(_play, dealt):
             if done.failure:
                 raise _unplayed(f"attempts of {label}", done.failure)
-            played += done.result
-            passed = sum(sample.status == "pass" for sample in played)
-            progress.reach(len(played), f"{passed / len(played):.3f} passed")
-    by_task = {task: list(own) for task, own in groupby(played, lambda found: found.task)}
-    return [sample for bound in tasks for sample in by_task[bound.version]]
+            for sample in done.result:
+                played[sample.mode, sample.task].append(sample)
+                passed += sample.status == "pass"
+            progress.reach(progress.count + len(done.result), f"{passed} passed")
+    return [sample for mode in samples for bound in tasks for sample in played[mode, bound.version]]
+
+
+def _hands(tasks: Sequence[BoundTask], samples: int) -> list[Sequence[BoundTask]]:
+    """The tasks in hands of about equal size, `_HAND` attempts at most."""
+    count = ceil(len(tasks) * samples / _HAND)
+    return [tasks[start::count] for start in range(count)]
 
 
 def replays_of(engine: Engine, tasks: Sequence[BoundTask], played: Sequence[Sample]) -> list[GateVerdict | None]:

@@ -38,7 +38,7 @@ def learnable(
 
     def fill(batch: Batch) -> None:
         bound = [world.task(task) for task in tasks]
-        attempts = samples_of(world, engine, settings, policy, bound, mode="sampled", samples=TRIES)
+        attempts = samples_of(world, engine, settings, policy, bound, samples={"sampled": TRIES})
         passed = Counter(sample.task for sample in attempts if sample.status == "pass")
         failed = Counter(sample.task for sample in attempts if sample.status == "fail")
         chosen = [task for task in tasks if passed[task] and failed[task]] or tasks

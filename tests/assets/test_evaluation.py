@@ -43,9 +43,9 @@ class Partly(Gold):
             yield answer_step({})
 
 
-def samples_of(lake, engine, settings, version, tasks, *, mode, samples):
+def samples_of(lake, engine, settings, version, tasks, *, samples):
     policy = Partly([bound.task for bound in tasks], version, RIGHT[lake.payload(version)["name"]])
-    return evaluate(policy, tasks, mode=mode, samples=samples)
+    return [each for mode, count in samples.items() for each in evaluate(policy, tasks, mode=mode, samples=count)]
 
 
 @pytest.fixture(scope="module")

@@ -40,9 +40,11 @@ def tasks_of(lake):
 
 def samples(lake, engine):
     tasks, version = tasks_of(lake), lake.resolve("checkpoint", "sft")
-    found = playing.samples_of(lake, engine, Settings(), version, tasks, mode="sampled", samples=3)
-    assert [(sample.task, sample.sample) for sample in found] == [(t.version, n) for t in tasks for n in range(3)]
-    return found
+    found = playing.samples_of(lake, engine, Settings(), version, tasks, samples={"greedy": 1, "sampled": 3})
+    greedy = [("greedy", task.version, 0) for task in tasks]
+    sampled = [("sampled", task.version, index) for task in tasks for index in range(3)]
+    assert [(sample.mode, sample.task, sample.sample) for sample in found] == greedy + sampled
+    return [sample for sample in found if sample.mode == "sampled"]
 
 
 def play(lake, engine):

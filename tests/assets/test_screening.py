@@ -53,9 +53,9 @@ def played(lake, monkeypatch):
     """Task sets that were played, one entry each time; passes as above."""
     played = []
 
-    def samples_of(lake, engine, settings, policy, tasks, *, mode, samples):
+    def samples_of(lake, engine, settings, policy, tasks, *, samples):
         played.append([bound.version for bound in tasks])
-        return [Tried(bound.version, outcome(bound, sample)) for bound in tasks for sample in range(samples)]
+        return [Tried(bound.version, outcome(bound, sample)) for bound in tasks for sample in range(samples["sampled"])]
 
     monkeypatch.setattr(screening, "samples_of", samples_of)
     return played
