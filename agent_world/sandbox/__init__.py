@@ -6,15 +6,19 @@ import atexit
 import os
 import threading
 
-from agent_world.sandbox import attacks
+from agent_world.sandbox import verdict
 from agent_world.sandbox.attacks import ProbeResult
 from agent_world.sandbox.base import Limits, RunResult, Sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
+from agent_world.sandbox.container import DockerSandbox, RunscSandbox
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError, SessionFault
+from agent_world.sandbox.process import BwrapProcessSandbox
 from agent_world.sandbox.worker import Worker
 
 __all__ = [
     "BACKENDS",
+    "BACKEND_VARIABLE",
+    "DEFAULT_BACKEND",
     "Limits",
     "ProbeResult",
     "RunResult",
@@ -28,20 +32,26 @@ __all__ = [
     "selftest",
 ]
 
-BACKENDS: dict[str, type[Sandbox]] = {"bwrap": BwrapSandbox}
+BACKENDS: dict[str, type[Sandbox]] = {
+    kind.backend: kind for kind in (BwrapSandbox, BwrapProcessSandbox, DockerSandbox, RunscSandbox)
+}
+BACKEND_VARIABLE = "AGENT_WORLD_SANDBOX"
+"""The environment variable that names the back-end to use where none is asked for; workers inherit it."""
 DEFAULT_BACKEND = "bwrap"
 _default: Sandbox | None = None
 _lock = threading.Lock()
 
 
-def open_sandbox(backend: str = DEFAULT_BACKEND, limits: Limits | None = None) -> Sandbox:
+def open_sandbox(backend: str | None = None, limits: Limits | None = None) -> Sandbox:
     """A new sandbox of this back-end, which has passed its self-test on this host; the caller closes it.
+
+    Without a name it is the one that AGENT_WORLD_SANDBOX names, else `bwrap`.
 
     Raises:
         SandboxUnavailableError: there is no such back-end, it cannot start here, or an attack works on it.
     """
     kind = _backend(backend)
-    attacks.require(kind)
+    verdict.require(kind)
     return kind(limits)
 
 
@@ -62,17 +72,18 @@ def default_sandbox() -> Sandbox:
         return _default
 
 
-def selftest(backend: str = DEFAULT_BACKEND) -> list[ProbeResult]:
+def selftest(backend: str | None = None) -> list[ProbeResult]:
     """Try every attack on this back-end now, whatever the kept verdict.
 
     Raises:
         SandboxUnavailableError: there is no such back-end, or it cannot start here.
     """
     with _backend(backend)() as sandbox:
-        return attacks.selftest(sandbox)
+        return verdict.selftest(sandbox)
 
 
-def _backend(name: str) -> type[Sandbox]:
+def _backend(name: str | None) -> type[Sandbox]:
+    name = name or os.environ.get(BACKEND_VARIABLE) or DEFAULT_BACKEND
     if name not in BACKENDS:
         raise SandboxUnavailableError(name, "there is no such back-end", f"use one of {', '.join(BACKENDS)}")
     return BACKENDS[name]

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 
 from agent_world.sandbox import strict_json
 from agent_world.sandbox.errors import Fault, SandboxFailedError, SessionFault
+from agent_world.sandbox.strict_json import StrictJsonError
 
 Json = Any
 _RECEIVE_BYTES = 1 << 16
@@ -46,7 +47,9 @@ class Worker:
             self._await_start()
             deadline = time.monotonic() + timeout_s
         reply = self._parse(self._line(deadline))
-        if not isinstance(reply, dict) or reply.get("n") != self._count or self._buffer:
+        # To Python, true is 1 and so is 1.0.
+        number = reply.get("n") if isinstance(reply, dict) else None
+        if type(number) is not int or number != self._count or self._buffer:
             self._end("protocol_error", "a reply that is not the one to the request")
         return reply
 
@@ -119,7 +122,7 @@ class Worker:
     def _parse(self, line: bytes) -> Json:
         try:
             return strict_json.loads(line)
-        except ValueError as error:
+        except StrictJsonError as error:
             self._end("protocol_error", str(error))
 
     def _end(self, fault: Fault, detail: str) -> NoReturn:

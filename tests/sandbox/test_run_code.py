@@ -1,12 +1,7 @@
 import pytest
 
-from agent_world.sandbox import Limits, Sandbox, default_sandbox
+from agent_world.sandbox import BACKENDS, Limits, Sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
-
-
-@pytest.fixture(scope="module")
-def box() -> Sandbox:
-    return default_sandbox()
 
 
 def run(box: Sandbox, body: str, arguments: object = None, **options: object):
@@ -57,6 +52,13 @@ def test_what_code_prints_is_kept_apart_from_its_result(box):
         ("import ctypes\n\n\ndef run():\n    ctypes.string_at(0)\n", "crash", "ended"),
         ("def run():\n    return 'x' * (5 << 20)\n", "output_too_big", "bytes"),
         ('import os\n\n\ndef run():\n    os.write(3, b\'{"n": 7, "ok": 1}\\n\')\n', "protocol_error", "not the one"),
+        (
+            'import os, time\n\n\ndef run():\n    os.write(3, b\'{"n": 1, "error": 5}\\n\')\n    time.sleep(600)\n',
+            "protocol_error",
+            "neither a result nor an error",
+        ),
+        ('import os\n\n\ndef run():\n    os.write(3, b\'{"n": true, "ok": 1}\\n\')\n', "protocol_error", "not the one"),
+        ('import os\n\n\ndef run():\n    os.write(3, b\'{"n": 1, "ok": NaN}\\n\')\n', "protocol_error", "not_finite"),
         ("import os\n\n\ndef run():\n    os.close(3)\n", "crash", "ended"),
     ],
 )
@@ -70,6 +72,12 @@ def test_every_end_has_its_name(box, body, status, error):
 def test_an_endless_loop_is_stopped_and_only_it(box):
     assert run(box, "def run():\n    while True:\n        pass\n", timeout_s=0.3).status == "timeout"
     assert run(box, "def run():\n    return 1\n").value == 1
+
+
+def test_a_reply_that_comes_in_drops_has_one_deadline_for_all_of_them(box):
+    drops = "import os, time\n\n\ndef run():\n    while True:\n        os.write(3, b'[')\n        time.sleep(0.01)\n"
+    result = run(box, drops, timeout_s=0.5)
+    assert (result.status, result.error) == ("timeout", "no reply in time")
 
 
 def test_two_runs_see_the_same_time_and_the_same_chance(box):
@@ -97,7 +105,7 @@ def test_nothing_of_the_caller_is_in_the_environment(box):
     assert run(box, "import os\n\n\ndef run():\n    return dict(os.environ)\n").value == {}
 
 
-def test_limits_are_the_sandboxes_own():
-    with BwrapSandbox(Limits(work_bytes=1 << 20)) as small:
+def test_limits_are_the_sandboxes_own(backend):
+    with BACKENDS[backend](Limits(work_bytes=1 << 20)) as small:
         written = run(small, "def run():\n    open('f', 'wb').write(b'x' * (2 << 20))\n")
     assert "No space left" in (written.error or "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import signal
 
 # PyDLL keeps the interpreter lock over the call: the child of a raw clone must not have lost it.
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -16,12 +17,15 @@ _NEW_USER, _NEW_PIDS, _NEW_NET = 0x10000000, 0x20000000, 0x40000000
 _NAMESPACES = _NEW_MOUNTS | _NEW_CGROUP | _NEW_UTS | _NEW_IPC | _NEW_USER | _NEW_PIDS | _NEW_NET
 _SIGCHLD = 17
 
-_READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
-_SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 4, 22, 38
+READ_ONLY, NO_SETUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
 _SECCOMP_FILTER = 2
+_DETACH = 2
 _CAPABILITY_VERSION = 0x20080522
 
 _MEGABYTE = 1 << 20
+# Who we are outside of a new user namespace cannot be asked inside it.
+_UID, _GID = os.getuid(), os.getgid()
 
 
 class _Program(ctypes.Structure):
@@ -49,12 +53,29 @@ def clone() -> int:
     return pid
 
 
+def unshare() -> None:
+    """Move the calling process itself into a user and a mount namespace of its own, where it may mount."""
+    _check(_libc.unshare(_NEW_USER | _NEW_MOUNTS), "unshare")
+    # Whoever changes his rights loses this signal.
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0)
+    map_identity()
+
+
+def map_identity() -> None:
+    """Be 1000:1000 in the new user namespace."""
+    for name, text in (("setgroups", "deny"), ("gid_map", f"1000 {_GID} 1"), ("uid_map", f"1000 {_UID} 1")):
+        fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+
 def enter(system_calls: Filter, limits: dict[str, int]) -> None:
-    """Finish the jail of a process that `clone` made: identity, files, limits, rights, system calls."""
-    _map_identity()
+    """Finish the jail of a process in a user and a mount namespace of its own: files, limits, rights, system calls."""
     options = f"size={limits['work_bytes']},nr_inodes={limits['work_files']},mode=700"
-    _mount(b"/work", _NO_SETUID | _NO_DEVICES | _NO_EXEC, options)
-    _mount(b"/proc", _NO_SETUID | _NO_DEVICES | _NO_EXEC | _READ_ONLY, "size=4k,nr_inodes=1,mode=555")
+    mount("tmpfs", "/work", "tmpfs", NO_SETUID | NO_DEVICES | NO_EXEC, options)
+    mount("tmpfs", "/proc", "tmpfs", NO_SETUID | NO_DEVICES | NO_EXEC | READ_ONLY, "size=4k,nr_inodes=1,mode=555")
     os.chdir("/work")
     for name, value in (
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
@@ -62,7 +83,7 @@ def enter(system_calls: Filter, limits: dict[str, int]) -> None:
         (resource.RLIMIT_CPU, limits["cpu_s"]),
         (resource.RLIMIT_NOFILE, limits["open_files"]),
         (resource.RLIMIT_STACK, 8 * _MEGABYTE),
-        (resource.RLIMIT_NPROC, 1),
+        (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
@@ -74,25 +95,25 @@ def enter(system_calls: Filter, limits: dict[str, int]) -> None:
     system_calls.enter()
 
 
-def _map_identity() -> None:
-    for name, text in (("setgroups", b"deny"), ("gid_map", b"1000 1000 1"), ("uid_map", b"1000 1000 1")):
-        fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, text)
-        finally:
-            os.close(fd)
-
-
 def _drop_capabilities() -> None:
     # Empty permitted and effective sets empty the ambient one too; the bounding set only matters to exec.
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _check(_libc.syscall(_CAPSET, header, (ctypes.c_uint32 * 6)()), "capset")
 
 
-def _mount(target: bytes, flags: int, options: str) -> None:
-    _check(
-        _libc.mount(b"tmpfs", target, b"tmpfs", ctypes.c_ulong(flags), options.encode()), f"mount on {target.decode()}"
-    )
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """What the system call of this name does."""
+    words = [None if word is None else word.encode() for word in (source, target, kind, options)]
+    _check(_libc.mount(*words[:3], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
+
+
+def change_root(folder: str) -> None:
+    """Let `folder`, a mount point, be the root, and let go of the old one."""
+    os.chdir(folder)
+    # Old and new root in one place: nobody needs a folder for the old one.
+    _check(_libc.pivot_root(b".", b"."), "pivot_root")
+    _check(_libc.umount2(b".", _DETACH), "umount")
+    os.chdir("/")
 
 
 def _prctl(option: int, first: int, second: int) -> None:

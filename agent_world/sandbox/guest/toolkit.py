@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import json
 import math
 import os
 import sqlite3
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import pins
+from logs import Log
 
 _ID_SPACE, _ID_BASE = 9000, 1000
 
@@ -49,17 +51,24 @@ class World:
             sqlite3.OperationalError: what ran inside ended the transaction itself.
         """
         minted, changes, pending = dict(self._minted), self.db.total_changes, dict(self._documents.pending)
+        outermost, logged = not self.db.in_transaction, None
         self.db.execute("SAVEPOINT call")
         try:
             yield
             changed = self.db.total_changes != changes or self._documents.pending != pending
             if changed and not writes:
                 raise PermissionError("the tool is declared read-only, but it changed the state")
+            if outermost:
+                logged = self._documents.log()
             self.db.execute("RELEASE call")
         except BaseException:
+            if logged is not None:
+                self._documents.cut(logged)
             self._minted, self._documents.pending = minted, pending
             self._undo()
             raise
+        if outermost:
+            self._documents.commit()
         if changed:
             pins.tick()
 
@@ -105,16 +114,19 @@ class World:
         """Write a new document, or another text in place of an old one.
 
         Raises:
-            ValueError: the path is not a plain relative one.
+            ValueError: the path is not a plain relative one, or one of the two holds what no file can.
         """
         self._documents.write(path, text)
 
 
 class Documents:
-    """The documents of `D` (a sealed descriptor and an index into it) under the writes of this session."""
+    """The documents of `D` (a sealed descriptor and an index into it) under the writes of this session.
 
-    def __init__(self, descriptor: int, index: Mapping[str, Sequence[int]]) -> None:
-        self._descriptor, self._index = descriptor, index
+    The log has a line for each text that was kept: ``[path, text]``.
+    """
+
+    def __init__(self, descriptor: int, index: Mapping[str, Sequence[int]], log: Log) -> None:
+        self._descriptor, self._index, self._log = descriptor, index, log
         self._written: dict[str, str] = {}
         self.pending: dict[str, str] = {}
 
@@ -138,13 +150,26 @@ class Documents:
             raise TypeError("a document has a path and a text, both strings")
         if not path or path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
             raise ValueError(f"{path!r} is not a plain relative path")
+        for each in (path, text):
+            each.encode()  # a lone surrogate is no text
         self.pending[path] = text
 
-    def commit(self) -> dict[str, str]:
-        """Keep the pending writes; returns them."""
-        kept, self.pending = self.pending, {}
-        self._written.update(kept)
-        return kept
+    def log(self) -> int | None:
+        """Log the pending writes; gives the length of the log before, for `cut`, or None when there are none."""
+        if not self.pending:
+            return None
+        lines = (json.dumps(written) + "\n" for written in self.pending.items())
+        return self._log.append("".join(lines).encode())
+
+    def cut(self, size: int) -> None:
+        """Take from the log what `log` put there."""
+        self._log.cut(size)
+
+    def commit(self) -> None:
+        """Keep the pending writes."""
+        if self.pending:
+            self._written.update(self.pending)
+            self.pending = {}
 
 
 class Judged(Protocol):

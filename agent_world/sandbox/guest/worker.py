@@ -8,19 +8,15 @@ import io
 import json
 import os
 import sys
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pins
-import storage
-import toolkit
+import tools
 
 CHANNEL = 3
 _READ_BYTES = 1 << 16
-_MESSAGE_CHARACTERS = 400
 _STDOUT_CHARACTERS = 1 << 16
-_RESULT_CHARACTERS = 1 << 20
 _ALL_DESCRIPTORS = 1 << 20
 
 Json = Any
@@ -50,7 +46,7 @@ def serve(channel: int, files: list[int]) -> None:
     try:
         setup = json.loads(next(lines))
         pins.seed(setup["seed"])
-        answer = {"world": _tools_over_a_world, "code": _code_in_a_folder}[setup["kind"]](setup, files)
+        answer = _KINDS[setup["kind"]](setup, files)
     except Exception as error:
         _send(channel, {"fatal": f"{type(error).__name__}: {error}"})
         return
@@ -72,50 +68,6 @@ def _lines(channel: int) -> Iterator[bytes]:
             return
 
 
-def _tools_over_a_world(setup: dict, files: list[int]) -> Callable[[dict], Json]:
-    return Tools(setup, files).call
-
-
-class Tools:
-    """The tools of one environment over one world, loaded when first called."""
-
-    def __init__(self, setup: dict, files: list[int]) -> None:
-        """Descriptors: snapshot, its log, documents, their log."""
-        snapshot, log, documents, self._log = files
-        self._tools: dict[str, Callable[..., Json]] = {}
-        db = storage.connect(snapshot, log)
-        db.create_function("fold", 1, toolkit.fold, deterministic=True)
-        db.create_function("random", 0, pins.random_integer)
-        db.create_function("randomblob", 1, os.urandom)
-        self.documents = toolkit.Documents(documents, setup["documents"])
-        self.world = toolkit.World(db, self.documents, setup["seed"])
-
-    def call(self, request: dict) -> Json:
-        """Run one tool in a transaction of its own."""
-        try:
-            with self.world.transaction(writes=request["writes"]):
-                value = self._tool(request["tool"], request)(self.world, **request["arguments"])
-                if not isinstance(value, dict):
-                    raise TypeError(f"the tool returned {type(value).__name__}, not an object")
-                reply = json.dumps({"n": request["n"], "ok": value}, allow_nan=False)
-                if len(reply) > _RESULT_CHARACTERS:
-                    raise ValueError(
-                        f"the result has {len(reply)} characters, at most {_RESULT_CHARACTERS} are allowed"
-                    )
-        except BaseException as error:
-            return {"n": request["n"], **_failure(error)}
-        for path, text in self.documents.commit().items():
-            os.write(self._log, json.dumps([path, text]).encode() + b"\n")
-        return reply
-
-    def _tool(self, name: str, request: dict) -> Callable[..., Json]:
-        if name not in self._tools:
-            module = types.ModuleType(name)
-            exec(compile(request["source"], f"<{name}>", "exec"), module.__dict__)
-            self._tools[name] = module.__dict__[name]
-        return self._tools[name]
-
-
 def _code_in_a_folder(setup: dict, files: list[int]) -> Callable[[dict], Json]:
     """Lay the files of the one descriptor in the working folder, where modules are imported from."""
     for path, (offset, size) in setup["files"].items():
@@ -134,7 +86,7 @@ def _run(request: dict) -> Json:
             reply = {"ok": _entered(request["entry"], request["arguments"])}
             json.dumps(reply, allow_nan=False)
         except BaseException as error:
-            reply = _failure(error)
+            reply = tools.failure(error)
     return {"n": request["n"], **reply, "stdout": out.getvalue()[:_STDOUT_CHARACTERS]}
 
 
@@ -146,14 +98,12 @@ def _entered(entry: str, arguments: Json) -> Json:
     return target(**arguments) if isinstance(arguments, dict) else target(arguments)
 
 
-def _failure(error: BaseException) -> dict[str, Json]:
-    if isinstance(error, toolkit.Refused):
-        return {"refused": [error.code, error.message]}
-    try:
-        message = str(error)
-    except BaseException:
-        message = ""
-    return {"error": [type(error).__name__, message[:_MESSAGE_CHARACTERS]]}
+_KINDS: dict[str, Callable[[dict, list[int]], Callable[[dict], Json]]] = {
+    "python-function": lambda setup, files: tools.FunctionTools(setup, files).call,
+    "python-class": lambda setup, files: tools.ClassTools(setup, files).call,
+    "code": _code_in_a_folder,
+}
+"""What a session is for: the tools of an environment of that runtime, or code in a folder."""
 
 
 def _send(channel: int, reply: Json) -> None:
