@@ -18,12 +18,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
+import anyio
 import psutil
+from mcp import Client
 
 from agent_world.environments.model import SQLITE_FILE, Column, Database, Environment, Table, Tool
 from agent_world.environments.session import Session
@@ -31,6 +33,9 @@ from agent_world.environments.state import normalised
 from agent_world.identity import Digest, VersionId, sha256
 from agent_world.rollouts.verifier import verify
 from agent_world.sandbox import default_sandbox
+from agent_world.serving.application import Application
+from agent_world.serving.environments import environment_offer
+from agent_world.serving.http import serve_http
 from agent_world.tasks.model import Knobs, Task
 
 _OBJECT = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -325,7 +330,45 @@ def verifying() -> Iterator[Figure]:
                  goal="<= 2", floor=_fork() * 1e3)  # fmt: skip
 
 
-PARTS = {each.__name__: each for each in (sessions, resets, calls, digests, crowd, verifying)}
+def mcp() -> Iterator[Figure]:
+    """Calls over MCP and streamable HTTP, client and server in this process, one client and many side by side."""
+    world = environment(120)
+    for clients, number in ((1, 300), (50, 20)):
+        spent = anyio.run(_mcp_calls, world, clients, number)
+        name = f"MCP call, client and server, {clients} session{'s' * (clients > 1)}"
+        yield Figure(name=name, value=spent / (clients * number) * 1e3, unit="ms CPU", goal="<= 3")
+
+
+async def _mcp_calls(world: Environment, clients: int, number: int) -> float:
+    """CPU seconds of so many calls of each client; each must find what it wrote itself, and no other."""
+    app = Application([environment_offer([world])])
+    found = Cost()
+    async with anyio.create_task_group() as group:
+        origin: list[str] = []
+        ready = anyio.Event()
+        group.start_soon(lambda: serve_http(app, announce=lambda url: (origin.append(url), ready.set())))
+        await ready.wait()
+        async with AsyncExitStack() as stack:
+            live = [await stack.enter_async_context(Client(f"{origin[0]}/mcp")) for _ in range(clients)]
+            for client in live:
+                await client.call_tool("read", {"key": 1})
+            with cost() as found:
+                async with anyio.create_task_group() as playing:
+                    for each, client in enumerate(live):
+                        playing.start_soon(_raise_amount, client, each, number)
+        group.cancel_scope.cancel()
+    return found.cpu
+
+
+async def _raise_amount(client: Client, key: int, number: int) -> None:
+    for _ in range(number - 1):
+        await client.call_tool("write", {"key": key})
+    amount = (await client.call_tool("read", {"key": key})).structured_content["amount"]
+    if amount != key % 97 + number - 1:
+        raise RuntimeError(f"client {key} finds {amount}: sessions are mixed up")
+
+
+PARTS = {each.__name__: each for each in (sessions, resets, calls, digests, crowd, verifying, mcp)}
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from agent_world.errors import AgentWorldError
 COMMANDS = {
     "run": "Build environments and tasks, train, evaluate, diagnose and train again.",
     "env": "List, show, call and serve environments.",
-    "task": "List, show and attempt tasks.",
+    "task": "List, show, attempt and serve tasks.",
     "sql": "Query every table of the lake.",
     "lineage": "Ask where an artifact came from and what it touched.",
     "snapshot": "Pin, export, import and verify the state of a lake.",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_world.errors import BadInputError
 from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
+from dagster_project.cli.serving import ServingOptions, serve_to_many, serve_to_one, serving_options
 
 if TYPE_CHECKING:
-    from agent_world.environments.model import Tool
+    from agent_world.environments.model import Environment, Tool
+    from agent_world.serving.offer import Offer
 
 _LISTED = ("title", "category", "tables", "tools", "writing_tools", "tests", "version_id")
 
@@ -100,36 +102,45 @@ def call(lake: str, environment: str, tool: str, arguments: str, seed: int) -> N
 
 
 @command.command()
-@click.argument("environments", metavar="ENV...", nargs=-1, required=True)
-@click.option(
-    "--transport", type=click.Choice(["stdio", "http"]), default="stdio", show_default=True, help="MCP transport."
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="For http; 0: any free one."
-)
+@click.argument("environments", metavar="[ENV]...", nargs=-1)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of every client's session.")
+@serving_options
 @lake_option
-def serve(lake: str, environments: tuple[str, ...], transport: str, port: int, seed: int) -> None:
-    """Serve environments over MCP; every client gets an episode of its own.
+def serve(lake: str, environments: tuple[str, ...], seed: int, options: ServingOptions) -> None:
+    """Serve environments over MCP; every client gets sessions of its own.
 
     ENV is a key or a unique start of one. With stdio: to the client that started this command; where they are several,
-    the name of each tool says which environment it is of. With http: on loopback; a URL each is printed.
+    the name of each tool says which environment it is of. With http: on loopback, a URL each is printed, without ENV
+    of every accepted environment; and at /v1 episodes of their tasks for trainers (/v1/docs), /health, /metrics.
 
     \b
       agent-world env serve airportsapi                                   as the command of an MCP client
       agent-world env serve airportsapi hydra                             two at once: airport-cd6b91__search_airports
       agent-world env serve airportsapi hydra --transport http --port 8765
+
+    A task with a judge is served by `agent-world task serve`.
     """  # noqa: D301 - click takes the character
-    import anyio
+    from agent_world.serving.environments import environment_offer, refuse_twice
+    from agent_world.serving.episodes import EpisodeLimits, routes
+    from agent_world.serving.episodes_tasks import LakeTasks
+    from agent_world.serving.metrics import Metrics
 
-    from agent_world.environments.serving import serve_http, serve_stdio
-
+    if not environments and options.transport == "stdio":
+        raise click.UsageError("Name the environments, or serve all with --transport http.")
     world = open_world(lake)
-    served = [world.environment(environment) for environment in environments]
-    if transport == "stdio":
-        anyio.run(lambda: serve_stdio(served, seed=seed))
+    served = [world.environment(each) for each in environments] if environments else world.environments()
+    refuse_twice(served)
+    tasks = LakeTasks(world, [environment.environment_id for environment in served])
+    limits, metrics = options.limits, Metrics()
+
+    def offer(those: Sequence[Environment]) -> Offer:
+        return environment_offer(those, tasks=tasks, seed=seed, limits=limits, metrics=metrics)
+
+    if options.transport == "stdio":
+        serve_to_one(offer(served))
     else:
-        anyio.run(lambda: serve_http(served, port=port, seed=seed, announce=lambda url: click.echo(url, err=True)))
+        most = EpisodeLimits(most=limits.sessions, idle_s=limits.idle_s, body_bytes=limits.body_bytes)
+        serve_to_many([offer([each]) for each in served], options, metrics, routes(tasks, limits=most))
 
 
 def _whole(tool: Tool, version: str, tested: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`agent-world task`: list, show and attempt tasks."""
+"""`agent-world task`: list, show, attempt and serve tasks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
+from dagster_project.cli.serving import ServingOptions, serve_to_many, serve_to_one, serving_options
 
 if TYPE_CHECKING:
     from agent_world.rollouts.model import Trajectory
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """List, show and attempt tasks.
+    """List, show, attempt and serve tasks.
 
     TASK is a task's version or key, as `list` names it, or a unique start of one.
     """
@@ -113,6 +114,31 @@ def attempt(lake: str, format: Format, task: str, policy: str, samples: int, see
         print_rows(_steps(trajectories[0]), format)
     else:
         print_rows([_outcome(trajectory) for trajectory in trajectories], format)
+
+
+@command.command()
+@click.argument("task", metavar="TASK")
+@serving_options
+@lake_option
+def serve(lake: str, task: str, options: ServingOptions) -> None:
+    """Serve one task over MCP as an episode; every client gets an attempt of its own.
+
+    TASK is a version or key of a task, or a unique start of one. The client is told what to do, acts with the tools of
+    the environment, and calls `submit_answer` once, which says pass, fail or infra_error and ends the attempt.
+
+    \b
+      agent-world task serve airportsapi-cd6b91/graph-59                  as the command of an MCP client
+      agent-world task serve airportsapi-cd6b91/graph-59 --transport http --port 8765
+    """  # noqa: D301 - click takes the character
+    from agent_world.serving.attempts import task_offer
+    from agent_world.serving.metrics import Metrics
+
+    metrics = Metrics()
+    offer = task_offer(open_world(lake).task(task), limits=options.limits, metrics=metrics)
+    if options.transport == "stdio":
+        serve_to_one(offer)
+    else:
+        serve_to_many([offer], options, metrics)
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:

@@ -102,6 +102,7 @@ def test_the_command_serves_the_official_client_over_stdio(lake):  # noqa: F811
 
 def test_the_command_serves_the_official_client_over_http_and_stops_when_asked(lake):  # noqa: F811
     server = [COMMAND, "env", "serve", "toy", "--transport", "http", "--port", "0", "--lake", lake]
+    server += ["--access-log", "/dev/null"]
     with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         url = process.stderr.readline().strip()

@@ -1,0 +1,1 @@
+"""Serves environments, tasks and episodes to other processes and machines: MCP, and HTTP for trainers."""

@@ -1,0 +1,201 @@
+"""One path of the HTTP application that speaks MCP: lets clients in, finds them again, and ends those that are idle.
+
+Only protocol versions that open with `initialize` are spoken: from 2026-07-28 on, HTTP has no sessions, and a client
+without one holds nothing to act on. Such a client is told so and falls back by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp_types as types
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+
+from agent_world.serving.guard import SESSION_HEADER, Refusal
+from agent_world.serving.limits import FullError, Place, Places, ServingLimits
+from agent_world.serving.metrics import Metrics
+from agent_world.serving.offer import Live, Offer
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from starlette.types import Message, Receive, Scope, Send
+
+_LIVE = "agent_world.live"
+"""Key of a request's scope under which the handlers find what its client holds."""
+_RETRY_AFTER_S = 10
+
+
+@dataclass(slots=True)
+class _Client:
+    live: Live
+    place: Place
+    used_at: float
+    busy: int = 0
+
+
+class McpPath:
+    """An ASGI endpoint; `running` must be entered before the first request, and ends every session when it is left."""
+
+    def __init__(self, path: str, offer: Offer, places: Places, limits: ServingLimits, metrics: Metrics) -> None:
+        self.path, self._offer, self._places, self._metrics = path, offer, places, metrics
+        self._idle_s = limits.idle_s
+        self._clients: dict[str, _Client] = {}
+        server = offer.server(_live_of)
+        server.middleware.insert(0, _only_with_a_session)
+        # Results as plain JSON: nothing is ever sent while a call runs, and an event stream for each costs more than
+        # most calls. Host and Origin, size and number are the business of the guard and of this class.
+        self._manager = StreamableHTTPSessionManager(
+            server,
+            json_response=True,
+            session_idle_timeout=None,
+            max_request_body_size=limits.body_bytes,
+            max_sessions=None,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve meanwhile."""
+        try:
+            async with self._manager.run(), anyio.create_task_group() as group:
+                group.start_soon(self._end_idle_ones_now_and_then)
+                try:
+                    yield
+                finally:
+                    for client in self._clients.values():
+                        client.live.stop()  # or calls that hang would hold up the end
+                    group.cancel_scope.cancel()
+        finally:
+            for session in list(self._clients):
+                await self._forget(session)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request.
+
+        Raises:
+            Refusal: it would open a session, and there is no room.
+        """
+        session = Headers(scope=scope).get(SESSION_HEADER)
+        client = self._clients.get(session or "")
+        if session is None:
+            await self._open(scope, receive, send)
+        elif client is None:
+            await self._manager.asgi_app(scope, receive, send)  # says that there is no such session
+        else:
+            await self._pass_on(session, client, scope, receive, send)
+
+    async def end_all(self) -> None:
+        """End every session now."""
+        for session, client in list(self._clients.items()):
+            client.live.stop()
+            await self._end(session)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            place = self._places.take()
+        except FullError as full:
+            sentence = f"{full}".capitalize()
+            raise Refusal(503, "too_many_sessions", sentence, {"Retry-After": str(_RETRY_AFTER_S)}) from None
+        client = _Client(self._offer.open(), place, anyio.current_time())
+        scope[_LIVE] = client.live
+        session: str | None = None
+
+        async def watched(message: Message) -> None:
+            nonlocal session
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                session = Headers(raw=message["headers"]).get(SESSION_HEADER)
+                if session is not None:
+                    self._clients[session] = client
+                    self._metrics.sessions.add(self._offer.name)
+            await send(message)
+
+        try:
+            await self._manager.asgi_app(scope, receive, watched)
+        finally:
+            if session is None:
+                place.leave()
+                with anyio.CancelScope(shield=True):
+                    await client.live.close()
+
+    async def _pass_on(self, session: str, client: _Client, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_LIVE] = client.live
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if status == 404 or (scope["method"] == "DELETE" and status < 400):
+                    await self._forget(session)  # before the answer: who hears it may count on the place
+            await send(message)
+
+        # A client that only listens (GET) asks for nothing: it may do so without end, and be idle.
+        asks = scope["method"] != "GET"
+        client.busy += asks
+        try:
+            await self._manager.asgi_app(scope, receive, watched)
+        finally:
+            client.busy -= asks
+            if asks:
+                client.used_at = anyio.current_time()
+
+    async def _forget(self, session: str) -> None:
+        client = self._clients.pop(session, None)
+        if client is not None:
+            try:
+                with anyio.CancelScope(shield=True):
+                    await client.live.close()
+            finally:
+                client.place.leave()
+
+    async def _end_idle_ones_now_and_then(self) -> None:
+        while True:
+            await anyio.sleep(min(max(self._idle_s / 4, 0.05), 30))
+            latest = anyio.current_time() - self._idle_s
+            for session, client in list(self._clients.items()):
+                if client.busy == 0 and client.used_at <= latest:
+                    await self._end(session)
+
+    async def _end(self, session: str) -> None:
+        """Ask for the end of a session as its client would: the manager has no other way to be told."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": "DELETE",
+            "scheme": "http",
+            "path": self.path,
+            "raw_path": self.path.encode(),
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(SESSION_HEADER.encode(), session.encode())],
+        }
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(_message: Message) -> None:
+            pass
+
+        await self._manager.asgi_app(scope, receive, send)
+        await self._forget(session)
+
+
+def _live_of(context: ServerRequestContext) -> Live:
+    assert context.request is not None, "requests over HTTP carry their request"
+    return context.request.scope[_LIVE]
+
+
+async def _only_with_a_session(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Refuse versions without sessions, naming those with."""
+    if ctx.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        raise MCPError(
+            types.UNSUPPORTED_PROTOCOL_VERSION,
+            "These environments keep state: open a session with `initialize`.",
+            {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": ctx.protocol_version},
+        )
+    return await call_next(ctx)
