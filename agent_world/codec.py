@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 T = TypeVar("T")
+
+LEFT_OUT_WHEN_EMPTY = Field(exclude_if=lambda value: not value)
+"""Annotates a field that the JSON form has only when not empty: what was made before it came keeps its identity."""
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_world.codec import decode, encode
 from agent_world.environments.model import Database, Environment, Tool
-from agent_world.identity import VersionId, artifact_id_of
+from agent_world.identity import VersionId, artifact_id_of, canonical_json
 from agent_world.lake.lake import Lake, open_lake
 from agent_world.lake.lineage import CALLS
 from agent_world.rollouts.model import Trajectory
@@ -90,9 +91,9 @@ class World(Lake):
         """
         payload = self.payload(version)
         names = (field.name for field in fields(Trajectory))
-        return decode(
-            Trajectory, {"trajectory_id": artifact_id_of(version), **{n: payload[n] for n in names if n in payload}}
-        )
+        found = {n: payload[n] for n in names if n in payload}
+        uncut = {int(Path(path).stem): json.loads(data) for path, data in self.files(version).items()}
+        return decode(Trajectory, {"trajectory_id": artifact_id_of(version), **found, "uncut": uncut})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +127,10 @@ def save_environment(
     theme: VersionId,
     database: VersionId,
     tools: Sequence[VersionId],
+    runtime: str = "python-function",
+    state_format: str = "sqlite+files",
 ) -> VersionId:
-    """An accepted environment: a title and the pins of its parts."""
+    """An accepted environment: a title, the pins of its parts, and how they are run (environments/formats.py)."""
     payload = {
         "environment_id": environment_id,
         "title": title,
@@ -135,8 +138,8 @@ def save_environment(
         "theme": theme,
         "database_version": database,
         "tool_versions": sorted(tools),
-        "runtime": "python-function",
-        "state_format": "sqlite+files",
+        "runtime": runtime,
+        "state_format": state_format,
     }
     parents = [(theme, "theme"), (database, "database"), *((tool, "tool") for tool in sorted(tools))]
     return batch.create("environment", environment_id, payload, parents=parents)
@@ -155,7 +158,10 @@ def save_task(batch: Batch, task: Task, parents: Parents = ()) -> VersionId:
 def save_trajectory(
     batch: Batch, trajectory: Trajectory, *, purpose: str, round: int, parents: Parents = ()
 ) -> VersionId:
-    """An episode with its task, its environment and the tools it called as parents; `parents` may add the policy."""
+    """An episode with its task, its environment and the tools it called as parents; `parents` may add the policy.
+
+    Observations that were cut for the policy are kept whole as blobs.
+    """
     record: dict[str, Any] = encode(trajectory)
     payload = {
         "task": trajectory.task,
@@ -173,7 +179,10 @@ def save_trajectory(
     }
     pinned = [(trajectory.task, "task"), (trajectory.environment, "environment"), *parents]
     called = _called(batch, [trajectory.environment], [step.tool for step, _ in trajectory.steps if step.tool])
-    return batch.create("trajectory", trajectory.trajectory_id, payload, parents=[*pinned, *called])
+    whole = {f"uncut/{index}.json": canonical_json(value).encode() for index, value in trajectory.uncut.items()}
+    return batch.create(
+        "trajectory", trajectory.trajectory_id, payload, parents=[*pinned, *called], files=whole or None
+    )
 
 
 def rejected_trajectories(world: World) -> set[str]:

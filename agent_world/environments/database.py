@@ -69,8 +69,6 @@ def connect(file: bytes) -> sqlite3.Connection:
     """
     db = sqlite3.connect(":memory:")
     try:
-        if not file.startswith(_MAGIC):
-            raise CorruptStateError("it is no SQLite database")
         db.deserialize(marked(file, log=False))
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         steps = iter(range(_STEPS))
@@ -129,7 +127,13 @@ def quoted(name: str) -> str:
 
 
 def marked(file: bytes, *, log: bool) -> bytes:
-    """The same database file, its header saying that it has (or has not) a write-ahead log."""
+    """The same database file, its header saying that it has (or has not) a write-ahead log.
+
+    Raises:
+        CorruptStateError: the bytes are no database.
+    """
+    if not file.startswith(_MAGIC):
+        raise CorruptStateError("it is no SQLite database")
     mark = b"\2\2" if log else b"\1\1"
     if file[_VERSIONS] == mark:
         return file

@@ -55,14 +55,19 @@ class StateDiff:
 
 def table_diff(columns: Sequence[str], key: Sequence[str], changes: RowChanges) -> TableDiff:
     """`changes` of a table with these columns: a gone and a come row that alone have one `key` are one changed row."""
-    gone = [_json_row(columns, row) for row in changes.removed]
-    come = [_json_row(columns, row) for row in changes.added]
-    gone_keys, come_keys = ([canonical_json([row[column] for column in key]) for row in rows] for rows in (gone, come))
+    gone, come = ([_json_row(columns, row) for row in rows] for rows in (changes.removed, changes.added))
+    return keyed_diff(*([({column: row[column] for column in key}, row) for row in rows] for rows in (gone, come)))
+
+
+def keyed_diff(removed: Sequence[tuple[JsonRow, JsonRow]], added: Sequence[tuple[JsonRow, JsonRow]]) -> TableDiff:
+    """What happened to rows that each come with their key."""
+    gone, come = ([row for _, row in rows] for rows in (removed, added))
+    gone_keys, come_keys = ([canonical_json(key) for key, _ in rows] for rows in (removed, added))
     gone_count, come_count = Counter(gone_keys), Counter(come_keys)
     before = {text: row for text, row in zip(gone_keys, gone, strict=True) if gone_count[text] == come_count[text] == 1}
     changed = [
-        RowChange(key={column: row[column] for column in key}, before=before[text], after=row)
-        for text, row in zip(come_keys, come, strict=True)
+        RowChange(key=key, before=before[text], after=row)
+        for text, (key, row) in zip(come_keys, added, strict=True)
         if text in before
     ]
     return TableDiff(
@@ -113,6 +118,7 @@ class _Names:
             for table in tables
             if table.workflow is not None and len(table.primary_key) == 1
             for row in difference.tables.get(table.name, TableDiff()).added
+            if table.primary_key[0] in row
         ]
         blank = cls({(table, value): "$" for table, value, _ in new}, by_name)
         new.sort(key=lambda entry: (entry[0], canonical_json(blank.row(entry[0], entry[2]))))
@@ -131,6 +137,10 @@ class _Names:
     def _value(self, table: str, column: str, value: Json) -> Json:
         if isinstance(value, str):
             return self._texts.get(value, value)
+        if isinstance(value, Mapping):
+            return {name: self._value(table, name, item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._value(table, column, item) for item in value]
         schema = self._tables.get(table)
         if schema is None or not self._names:
             return value
@@ -141,12 +151,19 @@ class _Names:
 
 
 def _changed_columns(names: _Names, table: str, change: RowChange) -> dict[str, Json]:
-    before, after = change.before, change.after
-    columns = [column for column in before if canonical_json(before[column]) != canonical_json(after[column])]
     return {
         "key": names.row(table, change.key),
-        "before": names.row(table, {column: before[column] for column in columns}),
-        "after": names.row(table, {column: after[column] for column in columns}),
+        "before": names.row(table, _unlike(change.before, change.after)),
+        "after": names.row(table, _unlike(change.after, change.before)),
+    }
+
+
+def _unlike(row: JsonRow, other: JsonRow) -> JsonRow:
+    """The columns of `row` that `other` does not have, or not so."""
+    return {
+        column: value
+        for column, value in row.items()
+        if column not in other or canonical_json(value) != canonical_json(other[column])
     }
 
 

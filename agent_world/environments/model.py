@@ -115,13 +115,15 @@ class Document:
 
 SQLITE_FILE = "data.sqlite"
 DOCUMENTS_FOLDER = "documents"
+STATE_FILE = "state.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """A snapshot of `D`. `digest` is the logical digest (schema, typed rows in key order, file hashes).
 
-    The bytes (``data.sqlite``, ``documents/...``) are transport: they travel as blobs, not in the payload.
+    The bytes (``data.sqlite``, ``documents/...``; ``state.json`` where the state is a JSON object) are transport: they
+    travel as blobs, not in the payload.
     """
 
     database_id: str
@@ -177,8 +179,9 @@ class Tool:
     """One operator `f`.
 
     `source` is a self-contained Python module that defines ``def <name>(world, **arguments) -> dict`` and may import
-    the standard library and ``toolkit`` (agent_world/sandbox/guest). `inputs` maps parameters, `outputs` maps result
-    paths (``items[].iata``) to their meaning.
+    the standard library and ``toolkit`` (agent_world/sandbox/guest). In an environment of the runtime ``python-class``
+    all tools have one source, which defines a class with a method for each. `inputs` maps parameters, `outputs` maps
+    result paths (``items[].iata``) to their meaning.
     """
 
     tool_id: str
@@ -246,7 +249,8 @@ class ToolTest:
 class Environment:
     """An accepted `(D, F)`: everything needed to open a session, pinned by hash.
 
-    `files` are the bytes of the database snapshot; they travel as blobs.
+    `files` are the bytes of the database snapshot; they travel as blobs. `runtime` says how tools are loaded,
+    `state_format` how their state is laid; formats.py has the pairs that can be opened.
     """
 
     environment_id: str
@@ -277,7 +281,7 @@ class Environment:
         """A live session: private copy of `D`, fresh tool state, virtual clock, seeded ids. Use it with `with`.
 
         Raises:
-            UnusableEnvironmentError: its runtime or its state format is not ours.
+            UnusableEnvironmentError: nothing here opens its runtime over its state format.
         """
         from agent_world.environments.session import open_session
 

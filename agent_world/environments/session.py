@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from agent_world.environments import state as states
 from agent_world.environments.arguments import complaint
-from agent_world.environments.errors import CorruptStateError, UnusableEnvironmentError
+from agent_world.environments.errors import CorruptStateError
+from agent_world.environments.formats import format_of
 from agent_world.environments.model import Environment, Json, PublicTool
-from agent_world.environments.snapshot import snapshot_of
-from agent_world.environments.state import State, StateDiff
+from agent_world.environments.state import EnvironmentState, StateDiff
 from agent_world.identity import Digest
 from agent_world.rollouts.model import Observation
 from agent_world.sandbox import Sandbox, SessionFault, default_sandbox
@@ -24,12 +24,10 @@ def open_session(environment: Environment, seed: int, sandbox: Sandbox | None = 
     """A new session over the environment's snapshot. Same environment, seed and calls: same observations and state.
 
     Raises:
-        UnusableEnvironmentError: its runtime or its state format is not ours.
+        UnusableEnvironmentError: nothing here opens its runtime over its state format.
+        CorruptStateError: its snapshot cannot be laid.
         SandboxFailedError: the sandbox is gone.
     """
-    if (environment.runtime, environment.state_format) != ("python-function", "sqlite+files"):
-        why = f"runtime {environment.runtime} over {environment.state_format} is unknown here"
-        raise UnusableEnvironmentError(environment.version, why)
     return Session(environment, seed, sandbox or default_sandbox())
 
 
@@ -40,14 +38,14 @@ class Session:
         self.environment = environment
         self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
         self._by_name = {tool.name: tool for tool in environment.tools}
-        self._snapshot = snapshot_of(environment.files)
+        self._format = format_of(environment)
+        self._snapshot = self._format.snapshot(environment.files)
         self._limit = sandbox.limits.file_bytes
-        self._pages_log, self._documents_log = MemoryFile(), MemoryFile()
+        self._logs = [MemoryFile() for _ in range(self._format.logs)]
         self._loaded: set[str] = set()
-        snapshot = self._snapshot
         self._worker = sandbox.open(
-            [snapshot.database_memory.fd, self._pages_log.fd, snapshot.documents_memory.fd, self._documents_log.fd],
-            {"kind": "world", "documents": snapshot.documents_index, "seed": seed},
+            self._format.descriptors(self._snapshot, [log.fd for log in self._logs]),
+            self._format.setup(self._snapshot, seed),
         )
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> Observation:
@@ -71,24 +69,25 @@ class Session:
             reply = self._worker.request(request, CALL_TIMEOUT_S)
         except SessionFault as fault:
             return _failed("error", fault.fault, f"The tool did not answer: {fault.detail}.")
-        self._loaded.add(name)
+        if "ok" in reply or "refused" in reply:
+            self._loaded.add(name)  # an error may be one of loading it
         if "ok" in reply:
             return Observation(status="ok", value=reply["ok"])
         if "refused" in reply:
             return _failed("refused", *_two_texts(reply["refused"]))
         return _failed("error", *_two_texts(reply.get("error")))
 
-    def state(self) -> State:
+    def state(self) -> EnvironmentState:
         """The state now, read from the session's logs, not asked of it.
 
         Raises:
             CorruptStateError: its code broke it.
         """
         try:
-            logs = self._pages_log.read(self._limit), self._documents_log.read(self._limit)
+            logs = [log.read(self._limit) for log in self._logs]
         except ValueError as error:
             raise CorruptStateError(str(error)) from None
-        return states.read_state(self._snapshot, *logs)
+        return self._format.read(self._snapshot, logs)
 
     def digest(self) -> Digest:
         """The logical digest of the state now."""
@@ -98,9 +97,9 @@ class Session:
         """What the session changed so far."""
         return states.diff(self.initial(), self.state(), self.environment.database.tables)
 
-    def initial(self) -> State:
+    def initial(self) -> EnvironmentState:
         """The state that the session started from."""
-        return State(self.environment.files)
+        return self._format.initial(self.environment.files)
 
     def stop(self) -> None:
         """End the code of the session: from now on its state cannot change, and every call is an error."""
@@ -109,8 +108,8 @@ class Session:
     def close(self) -> None:
         """Free everything."""
         self._worker.close()
-        self._pages_log.close()
-        self._documents_log.close()
+        for log in self._logs:
+            log.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cached_property
 
 from agent_world.environments import database, pages
 from agent_world.environments.database import Schema
+from agent_world.environments.keeping import Keeper
 from agent_world.environments.model import DOCUMENTS_FOLDER, SQLITE_FILE
 from agent_world.environments.pages import PageFile, Tree
 from agent_world.environments.row_sum import RowSum
 from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.sandbox.memory import MemoryFile
 
-_KEPT = 64
 _DOCUMENTS = f"{DOCUMENTS_FOLDER}/"
 
 
@@ -110,28 +108,12 @@ def state_digest(schema: Schema, sums: Mapping[str, RowSum], documents: Mapping[
     return sha256(canonical_json({"tables": tables, "others": schema.others, "documents": documents}))
 
 
-_by_objects: OrderedDict[tuple[tuple[str, int], ...], tuple[Snapshot, Mapping[str, bytes]]] = OrderedDict()
-_by_content: OrderedDict[Digest, Snapshot] = OrderedDict()
-_lock = threading.Lock()
+_snapshots = Keeper(Snapshot)
 
 
 def snapshot_of(files: Mapping[str, bytes]) -> Snapshot:
     """The snapshot of these files; the same one for the same bytes, while it is among the last used."""
-    # By identity first: hashing a megabyte costs as much as a session. The entry keeps the objects, so ids stay theirs.
-    objects = tuple((path, id(files[path])) for path in sorted(files))
-    with _lock:
-        if objects in _by_objects:
-            _by_objects.move_to_end(objects)
-            return _by_objects[objects][0]
-    content = sha256(canonical_json({path: sha256(data) for path, data in files.items()}))
-    with _lock:
-        snapshot = _by_content.get(content) or Snapshot(files)
-        _by_content[content] = snapshot
-        _by_objects[objects] = (snapshot, dict(files))
-        for cache in (_by_content, _by_objects):
-            while len(cache) > _KEPT:
-                cache.popitem(last=False)
-    return snapshot
+    return _snapshots.of(files)
 
 
 def _empty_database() -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -33,6 +34,7 @@ from agent_world.identity import Digest, sha256
 
 __all__ = [
     "DocumentChange",
+    "EnvironmentState",
     "RowChange",
     "State",
     "StateDiff",
@@ -46,8 +48,35 @@ __all__ = [
 _NO_CHANGES = Changes({}, 0, {})
 
 
-class State:
-    """One state of `D`: `files` in the layout of `Environment.files`, made only when asked for."""
+class EnvironmentState(ABC):
+    """One state of `D`, whatever its format (formats.py)."""
+
+    @cached_property
+    @abstractmethod
+    def files(self) -> Mapping[str, bytes]:
+        """The whole state as files, in the layout of `Environment.files`."""
+
+    @cached_property
+    @abstractmethod
+    def digest(self) -> Digest:
+        """The logical digest.
+
+        Raises:
+            CorruptStateError: the state cannot be read.
+        """
+
+    @property
+    @abstractmethod
+    def untouched(self) -> bool:
+        """Whether its files are those of the snapshot that it began with."""
+
+    @abstractmethod
+    def since(self, before: Any, tables: Sequence[Table]) -> StateDiff:
+        """What differs from `before`, a state of the same format, to here; see `diff`."""
+
+
+class State(EnvironmentState):
+    """One state of `D` in records and documents: `files` are made only when asked for."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.snapshot: Snapshot = snapshot_of(files)
@@ -69,6 +98,11 @@ class State:
         for path, text in self.changes.documents.items():
             files[f"{DOCUMENTS_FOLDER}/{path}"] = text.encode()
         return files
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was written over its snapshot."""
+        return not self.changes
 
     @cached_property
     def digest(self) -> Digest:
@@ -122,6 +156,22 @@ class State:
         except UnicodeDecodeError:
             return base64.b64encode(content).decode()
 
+    def since(self, before: State, tables: Sequence[Table]) -> StateDiff:
+        """What differs from `before` to here; `tables` name the keys by which rows are told apart.
+
+        Raises:
+            CorruptStateError: a state cannot be read.
+        """
+        keys = {table.name: table.primary_key for table in tables}
+        found = {}
+        for schema, changes in _row_differences(before, self):
+            if changes.removed or changes.added:
+                key = keys.get(schema.name, ())
+                if not key or not set(key) <= set(schema.columns):
+                    key = schema.primary_key or schema.columns
+                found[schema.name] = table_diff(schema.columns, key, changes)
+        return StateDiff(tables=found, documents=_document_differences(before, self))
+
     def rows_of_everything(self) -> Mapping[str, tuple[TableSchema, list[database.Row]]]:
         """Every table with all of its rows: what is left to compare when two states share no snapshot."""
         fresh = self._as_snapshot()
@@ -172,21 +222,13 @@ def logical_digest(files: Mapping[str, bytes]) -> Digest:
     return State(files).digest
 
 
-def diff(before: State, after: State, tables: Sequence[Table]) -> StateDiff:
-    """What differs from `before` to `after`; `tables` name the keys by which rows are told apart.
+def diff(before: EnvironmentState, after: EnvironmentState, tables: Sequence[Table]) -> StateDiff:
+    """What differs between two states of one format; `tables` name the keys by which rows are told apart.
 
     Raises:
         CorruptStateError: a state cannot be read.
     """
-    keys = {table.name: table.primary_key for table in tables}
-    found = {}
-    for schema, changes in _row_differences(before, after):
-        if changes.removed or changes.added:
-            key = keys.get(schema.name, ())
-            if not key or not set(key) <= set(schema.columns):
-                key = schema.primary_key or schema.columns
-            found[schema.name] = table_diff(schema.columns, key, changes)
-    return StateDiff(tables=found, documents=_document_differences(before, after))
+    return after.since(before, tables)
 
 
 def _row_differences(before: State, after: State) -> list[tuple[TableSchema, RowChanges]]:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
+from agent_world.environments.formats import initial_state
 from agent_world.environments.model import Environment, Json, PublicTool
 from agent_world.environments.session import open_session
-from agent_world.environments.state import State
+from agent_world.environments.state import EnvironmentState
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, VersionId, canonical_json
+from agent_world.rollouts.cutting import shown
 from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Step, Turn
 from agent_world.rollouts.rewards import Judge, check_judgeable, judge_all
+from agent_world.rollouts.users import User, scripted
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -34,22 +38,6 @@ NO_ANSWER = "no_answer"
 History = list[tuple[Step, Observation | None]]
 Opener = Callable[[Environment, int, "Sandbox | None"], "Session | Lease"]
 """Opens the session of an episode over an environment with a seed."""
-
-
-class User(Protocol):
-    """Plays the user of an episode: holds `s_H`, hears replies, never touches `s_E`."""
-
-    def reply(self, text: str) -> str:
-        """What the user says to `text`."""
-        ...
-
-
-class QuietUser:
-    """A user who has said all there is to say."""
-
-    def reply(self, text: str) -> str:
-        """The same sentence whatever `text` says."""
-        return "I have nothing to add. Please do what I asked and give the answer."
 
 
 class PinMismatchError(AgentWorldError):
@@ -74,14 +62,26 @@ class EpisodeOverError(AgentWorldError):
         return f"this episode of task {self.task_id} has ended ({self.status}); open a new one"
 
 
+class StateMovedError(AgentWorldError):
+    """The environment changed while the user spoke, who has no part in it."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(task_id)
+        self.task_id = task_id
+
+    def __str__(self) -> str:
+        return f"the state of task {self.task_id} moved during a reply; see whether its user or one of its tools did it"
+
+
 class Episode:
     """A live episode. Use it with `with`; leaving frees its session.
 
     `instruction`, `tools`, `answer_schema`, `call`, `reply` and `answer` are what a policy gets; `turn` and `take` are
-    the same for a `Policy`. `steps`, `over`, `outcome` and `final_digest` say what came of it. `name`, `give_up`,
-    `blame` and `close` are for whoever runs the episode. Nothing public leads to the gold answer, the plan, the rubric,
-    the source of a tool or the database. The session's seed is the task's, so that minted ids agree with the gold run;
-    `seed` is the policy's own.
+    the same for a `Policy`. `steps`, `uncut`, `over`, `outcome` and `final_digest` say what came of it. `name`,
+    `give_up`, `blame`, `stop` and `close` are for whoever runs the episode. Nothing public leads to the gold answer,
+    the plan, the rubric, the source of a tool or the database. The session's seed is the task's, so that minted ids
+    agree with the gold run; `seed` is the policy's own. A long observation is cut (cutting.py): `steps` have what the
+    policy saw, `uncut` the whole values by the index of their step. The user is the task's own unless one is given.
 
     Raises:
         PinMismatchError: `environment` is not the version that the task pins.
@@ -108,15 +108,16 @@ class Episode:
         self.instruction, self.answer_schema = task.instruction, task.answer_schema
         self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
         self.steps: History = []
+        self.uncut: dict[int, Json] = {}
         self.outcome: Outcome | None = None
         self.final_digest: Digest | None = None
         self._task, self._environment = task, environment
-        self._final: State | None = None
+        self._final: EnvironmentState | None = None
         self._submitted: Json = None
-        self._sandbox, self._user, self._free_form = sandbox, user or QuietUser(), free_form
+        self._sandbox, self._user, self._free_form = sandbox, user or scripted(task, seed), free_form
         self._session: Session | Lease | None = None
         with self._blaming("opening the session"):
-            self._initial = State(environment.files)
+            self._initial = initial_state(environment)
             self._session = open_session(environment, task.seed, sandbox)
 
     def __enter__(self) -> Self:
@@ -150,7 +151,7 @@ class Episode:
         """
         if self.over:
             raise EpisodeOverError(self._task.task_id, self.outcome.status if self.outcome else "answered")
-        fault = _malformed(step)
+        fault = malformed(step)
         if fault is not None:
             text = step.text or repr(step.answer or step.arguments)[:500]
             step = Step(kind="malformed", text=text, tokens=step.tokens)
@@ -188,6 +189,12 @@ class Episode:
             seed=self.seed,
         )
 
+    def stop(self) -> None:
+        """End what runs in the session, from any thread: a call that is under way comes back at once, as an error."""
+        session = self._session
+        if session is not None:
+            session.stop()
+
     def close(self) -> None:
         """Free the session; an episode without an answer has failed."""
         if not self.over:
@@ -195,12 +202,21 @@ class Episode:
         self._free()
 
     def _respond(self, step: Step) -> Observation:
+        assert self._session is not None
         if step.kind == "reply":
-            return Observation(status="ok", value={"user": self._user.reply(step.text or "")})
-        assert self._session is not None and step.tool is not None
+            before = self._session.state().digest
+            said = self._user.reply(step.text or "")
+            if self._session.state().digest != before:
+                raise StateMovedError(self._task.task_id)
+            return Observation(status="ok", value={"user": said})
+        assert step.tool is not None
         return self._session.call(step.tool, step.arguments)
 
     def _record(self, step: Step, observation: Observation) -> Observation:
+        value = shown(observation.value)
+        if value is not observation.value:
+            self.uncut[len(self.steps)] = observation.value
+            observation = replace(observation, value=value)
         self.steps.append((step, observation))
         return observation
 
@@ -253,12 +269,12 @@ def judge_together(episodes: Sequence[Episode]) -> None:
             episode.outcome = outcome
 
 
-def final_state(episode: Episode) -> State | None:
+def final_state(episode: Episode) -> EnvironmentState | None:
     """The state that `episode` ended in, for gates and never for a policy; None when it has not ended or broke."""
     return episode._final
 
 
-def _malformed(step: Step) -> str | None:
+def malformed(step: Step) -> str | None:
     """Why `step` is none of tool, reply and answer; None when it is one of them."""
     if step.kind == "malformed" or step.kind not in ("tool", "reply", "answer"):
         return "A step is a tool call, a reply to the user or the final answer; this was none of them."

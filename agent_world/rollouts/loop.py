@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_world.codec import encode
 from agent_world.environments.model import Environment
 from agent_world.environments.session import open_session
 from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
-from agent_world.rollouts.episode import Episode, Opener, User, judge_together
+from agent_world.rollouts.cutting import shown
+from agent_world.rollouts.episode import Episode, Opener, judge_together
 from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory
 from agent_world.rollouts.rewards import Judge
+from agent_world.rollouts.users import Users, scripted
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -61,11 +63,13 @@ def roll_out(
     max_malformed: int = MAX_MALFORMED,
     max_repeats: int = 0,
     live: int = 64,
-    user: User | None = None,
+    users: Users = scripted,
     free_form: Judge | None = None,
     open_session: Opener = open_session,
 ) -> list[Trajectory]:
     """Run all `episodes`, at most `live` at once, one `policy.act` for all live ones; one trajectory each, in order.
+
+    Each has a user of its own.
 
     An episode that the policy cannot go on with (its `act` raises for it alone as well) is an `infra_error`; its
     neighbours go on. An episode without an answer after `max_steps` steps has failed, and so has one with
@@ -85,8 +89,8 @@ def roll_out(
                 index = waiting.popleft()
                 spec = episodes[index]
                 running[index] = Episode(
-                    spec.task, spec.environment, seed=spec.seed, sandbox=sandbox, user=user, free_form=free_form,
-                    name=names[index], open_session=open_session,
+                    spec.task, spec.environment, seed=spec.seed, sandbox=sandbox, user=users(spec.task, spec.seed),
+                    free_form=free_form, name=names[index], open_session=open_session,
                 )  # fmt: skip
             ready = {index: episode for index, episode in running.items() if not episode.over}
             _advance(list(ready.values()), policy, max_steps, max_malformed, max_repeats)
@@ -102,14 +106,20 @@ def roll_out(
 
 
 def replay(trajectory: Trajectory, task: Task, environment: Environment, *, sandbox: Sandbox | None = None) -> Replay:
-    """Run the recorded tool calls again on the pinned environment (the gate `trajectory`)."""
+    """Run the recorded tool calls again on the pinned environment (the gate `trajectory`).
+
+    What was cut is compared whole.
+    """
     differs_at = None
     with open_session(environment, task.seed, sandbox) as session:
         for index, (step, recorded) in enumerate(trajectory.steps):
             if step.kind != "tool" or step.tool is None or recorded is None:
                 continue
             again = session.call(step.tool, step.arguments)
-            if differs_at is None and canonical_json(encode(again)) != canonical_json(encode(recorded)):
+            seen = replace(again, value=shown(again.value))
+            same = canonical_json(encode(seen)) == canonical_json(encode(recorded))
+            whole = trajectory.uncut.get(index, again.value)
+            if differs_at is None and not (same and canonical_json(whole) == canonical_json(again.value)):
                 differs_at = index
         digest = session.digest()
     return Replay(digest=digest, same_digest=digest == trajectory.final_digest, differs_at=differs_at)
@@ -188,4 +198,5 @@ def _trajectory(name: str, spec: EpisodeSpec, policy: Policy, episode: Episode) 
         steps=tuple(episode.steps),
         outcome=episode.outcome or Outcome(status="infra_error", detail="never judged"),
         final_digest=episode.final_digest,
+        uncut=episode.uncut,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+from agent_world.codec import LEFT_OUT_WHEN_EMPTY
 from agent_world.environments.model import Json, PublicTool
 from agent_world.identity import Digest, VersionId
 
@@ -16,7 +17,7 @@ StepKind = Literal["tool", "reply", "answer", "malformed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What came back from one tool call.
+    """What came back from one tool call, or what the user said: ``{"user": text}``.
 
     ok: `value` is the result. refused: a business rule said no. invalid: unknown tool or arguments that break its
     schema. error: the tool raised, hung or died. For the last three `value` is ``{"error": {"code", "message"}}``.
@@ -99,7 +100,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """The record of one episode. Replaying `steps` on the pinned environment gives `final_digest` again."""
+    """The record of one episode. Replaying `steps` on the pinned environment gives `final_digest` again.
+
+    `steps` have the observations as the policy saw them; `uncut` has the whole value of each that was cut, by the index
+    of its step.
+    """
 
     trajectory_id: str
     task: VersionId
@@ -111,6 +116,7 @@ class Trajectory:
     steps: tuple[tuple[Step, Observation | None], ...]
     outcome: Outcome
     final_digest: Digest | None
+    uncut: Annotated[Mapping[int, Json], LEFT_OUT_WHEN_EMPTY] = field(default_factory=dict)
 
     @property
     def calls(self) -> list[Any]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from agent_world.environments.formats import initial_state
 from agent_world.environments.model import Environment, Json
 from agent_world.environments.session import Session, open_session
-from agent_world.environments.state import State
+from agent_world.environments.state import EnvironmentState
 from agent_world.identity import canonical_json
 from agent_world.rollouts.model import Observation
 
@@ -28,13 +29,13 @@ class SharedSessions:
     def __init__(self) -> None:
         self.known: dict[str, Observation] = {}
         self.opened = 0
-        self._initial: State | None = None
+        self._initial: EnvironmentState | None = None
         self._idle: Session | None = None
 
     def __call__(self, environment: Environment, seed: int, sandbox: Sandbox | None = None) -> Lease:
         """A lease for the next episode."""
         if self._initial is None:
-            self._initial = State(environment.files)
+            self._initial = initial_state(environment)
         return Lease(self, self._initial, environment, seed, sandbox)
 
     def take(self, environment: Environment, seed: int, sandbox: Sandbox | None) -> Session:
@@ -61,7 +62,12 @@ class Lease:
     """What an episode needs of a session; it holds a real one once a call comes that was never made before."""
 
     def __init__(
-        self, owner: SharedSessions, initial: State, environment: Environment, seed: int, sandbox: Sandbox | None
+        self,
+        owner: SharedSessions,
+        initial: EnvironmentState,
+        environment: Environment,
+        seed: int,
+        sandbox: Sandbox | None,
     ) -> None:
         self._owner, self._initial = owner, initial
         self._environment, self._seed, self._sandbox = environment, seed, sandbox
@@ -88,7 +94,7 @@ class Lease:
         if self._session is not None and not self._untouched:
             self._session.stop()
 
-    def state(self) -> State:
+    def state(self) -> EnvironmentState:
         """The state now."""
         return self._initial if self._session is None or self._untouched else self._session.state()
 

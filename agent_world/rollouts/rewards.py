@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_world.environments.model import Database, Json
-from agent_world.environments.state import State, diff, normalised
+from agent_world.environments.state import EnvironmentState, diff, normalised
 from agent_world.errors import AgentWorldError
 from agent_world.identity import canonical_json
 from agent_world.rollouts.canonical import Schema, aligned, canonical, misfits, number_in
@@ -59,8 +59,8 @@ def check_judgeable(task: Task) -> None:
 def judge_all(
     task: Task,
     answers: Sequence[Json],
-    initial: State,
-    final: State,
+    initial: EnvironmentState,
+    final: EnvironmentState,
     database: Database,
     sandbox: Sandbox | None = None,
     *,
@@ -89,7 +89,7 @@ def judge_all(
     return outcomes
 
 
-def state_change(initial: State, final: State, database: Database) -> dict[str, Any]:
+def state_change(initial: EnvironmentState, final: EnvironmentState, database: Database) -> dict[str, Any]:
     """The normalised difference of two states; empty when nothing changed."""
     return normalised(diff(initial, final, database.tables), database)
 

@@ -9,7 +9,7 @@ from importlib.resources import files as package_files
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json
-from agent_world.environments.state import State
+from agent_world.environments.state import EnvironmentState
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Verification:
 def verify(
     task: Task,
     answers: Sequence[Mapping[str, Json]],
-    initial: State,
-    final: State,
+    initial: EnvironmentState,
+    final: EnvironmentState,
     change: Mapping[str, Json],
     sandbox: Sandbox | None = None,
 ) -> list[Verification]:
@@ -49,15 +49,15 @@ def verify(
 def _run(
     task: Task,
     answers: Sequence[Mapping[str, Json]],
-    initial: State,
-    final: State,
+    initial: EnvironmentState,
+    final: EnvironmentState,
     change: Mapping[str, Json],
     sandbox: Sandbox | None,
 ) -> RunResult:
     from agent_world.sandbox import default_sandbox
 
     laid = {f"initial/{path}": data for path, data in initial.files.items()}
-    if final.changes:
+    if not final.untouched:
         laid |= {f"final/{path}": data for path, data in final.files.items()}
     laid |= {"v_code.py": (task.verifier or "").encode(), "verify_guest.py": _driver()}
     arguments = {"answers": [dict(answer) for answer in answers], "gold": task.answer, "changes": dict(change)}

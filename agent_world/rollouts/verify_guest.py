@@ -4,6 +4,7 @@ The host sends this file along with the verifier (agent_world/rollouts/verifier.
 """
 
 import copy
+import json
 import os
 import sqlite3
 
@@ -11,13 +12,21 @@ from toolkit import fold  # pyright: ignore[reportMissingImports] - the sandbox'
 
 
 class State:
-    """One state as a verifier sees it: `db` read-only, `documents` path -> text, `changes` since the initial state."""
+    """One state as a verifier sees it: `changes` since the initial state, and what its format has of the others.
+
+    `db`: the records, read-only. `documents`: path -> text. `value`: the JSON object that the state is.
+    """
 
     def __init__(self, folder, changes):
         self.changes = changes
-        self.db = sqlite3.connect(f"file:{folder}/data.sqlite?mode=ro&immutable=1", uri=True)
-        self.db.row_factory = sqlite3.Row
-        self.db.create_function("fold", 1, fold, deterministic=True)
+        records, value = f"{folder}/data.sqlite", f"{folder}/state.json"
+        if os.path.exists(records):
+            self.db = sqlite3.connect(f"file:{records}?mode=ro&immutable=1", uri=True)
+            self.db.row_factory = sqlite3.Row
+            self.db.create_function("fold", 1, fold, deterministic=True)
+        if os.path.exists(value):
+            with open(value, encoding="utf-8") as file:
+                self.value = json.load(file)
         self.documents = dict(_documents(os.path.join(folder, "documents")))
 
 

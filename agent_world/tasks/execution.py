@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_world.environments.model import Call, Environment, Json, Tool
 from agent_world.environments.session import open_session
-from agent_world.environments.state import State, StateDiff, normalised
+from agent_world.environments.state import EnvironmentState, StateDiff, normalised
 from agent_world.identity import VersionId, canonical_json
 from agent_world.rollouts.arguments import values_in
 from agent_world.rollouts.model import Observation
@@ -25,7 +25,7 @@ class Trace:
 
     calls: tuple[Call, ...]
     observations: tuple[Observation, ...]
-    final: State
+    final: EnvironmentState
     difference: StateDiff
     change: Mapping[str, Any]
 
@@ -92,6 +92,7 @@ def _harness(environment: Environment, solution: str) -> Environment:
 _HARNESS = '''import json
 
 from toolkit import Refused
+from values import plain
 
 TOOLS = json.loads({tools!r})
 SOLUTION = json.loads({solution!r})
@@ -114,9 +115,9 @@ def solve(world) -> dict:
                 result = loaded[name](world, **arguments)
         except Refused as refusal:
             result = {{"error": {{"code": refusal.code, "message": refusal.message}}}}
-        result = json.loads(json.dumps(result))
+        result = plain(result)
         calls.append([name, arguments, result])
-        return json.loads(json.dumps(result))
+        return plain(result)
 
     module = {{}}
     exec(compile(SOLUTION, "solution", "exec"), module)

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agent_world.environments.formats import initial_state
 from agent_world.environments.model import Database, Environment, Json
 from agent_world.environments.session import open_session
-from agent_world.environments.state import State, StateDiff, diff, normalised
+from agent_world.environments.state import EnvironmentState, StateDiff, diff, normalised
 from agent_world.identity import canonical_json, seed_of
 from agent_world.rollouts.answers import empty_answer, likely_answer, wrong_answers
 from agent_world.rollouts.arguments import leaves
@@ -53,13 +54,13 @@ class _Case:
     environment: Environment
     sandbox: Sandbox | None
     seed: int
-    initial: State = field(init=False)
-    gold_final: State = field(init=False)
+    initial: EnvironmentState = field(init=False)
+    gold_final: EnvironmentState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.initial = State(self.environment.files)
+        self.initial = initial_state(self.environment)
 
-    def judge_all(self, answers: Sequence[Json], final: State) -> list[Outcome]:
+    def judge_all(self, answers: Sequence[Json], final: EnvironmentState) -> list[Outcome]:
         return judge_all(self.task, answers, self.initial, final, self.environment.database, self.sandbox)
 
     def specs(self, purpose: str, samples: Sequence[int]) -> list[EpisodeSpec]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_world.environments.model import SQLITE_FILE, Call, Environment
 from agent_world.environments.session import open_session
-from agent_world.environments.state import State
+from agent_world.environments.state import EnvironmentState, State
 from agent_world.rollouts.recent import Recent
 from agent_world.rollouts.writes import write_calls
 from agent_world.tasks.model import Task
@@ -25,14 +25,16 @@ _TRIES = 16
 class Meddled:
     """A final state with one change too many; `how` names the tool that made it, or ``row removed``."""
 
-    final: State
+    final: EnvironmentState
     how: str
 
 
 _READ_ONLY: Recent[Meddled | None] = Recent()
 
 
-def meddle(task: Task, environment: Environment, gold_final: State, sandbox: Sandbox | None = None) -> Meddled:
+def meddle(
+    task: Task, environment: Environment, gold_final: EnvironmentState, sandbox: Sandbox | None = None
+) -> Meddled:
     """The end state of the gold plan and one more write.
 
     A writing tool makes it where one can be called with values that exist; else a row is taken out of the state. A
@@ -42,7 +44,7 @@ def meddle(task: Task, environment: Environment, gold_final: State, sandbox: San
         made = _by_tool(environment, task.plan, task.seed, sandbox)
     else:
         made = _READ_ONLY.get(environment, lambda: _by_tool(environment, (), 0, sandbox))
-    return made or Meddled(final=_without_a_row(gold_final), how="row removed")
+    return made or Meddled(final=_without_a_row(State(gold_final.files)), how="row removed")
 
 
 def _by_tool(environment: Environment, plan: Sequence[Call], seed: int, sandbox: Sandbox | None) -> Meddled | None:

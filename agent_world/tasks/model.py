@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from agent_world.codec import LEFT_OUT_WHEN_EMPTY
 from agent_world.environments.model import Call, Json
 from agent_world.identity import VersionId
 
@@ -50,13 +51,27 @@ class Knobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """One thing that the user of an episode knows or wants and the instruction does not say.
+
+    fact: told when asked. constraint: insisted on. preference: given up when it cannot be. `words` are words or phrases
+    that ask for it; `text` is how the user says it.
+    """
+
+    kind: Literal["fact", "constraint", "preference"]
+    words: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A verifiable task over pinned environments.
 
     `plan` is the executed gold call sequence; `shape` its tools in order (what two tasks share when only their
     arguments differ). Graph tasks carry a `rubric`, program tasks `solution` (``pi_code``) and `verifier` (``V_code``)
     besides. `state_diff` is the normalised gold diff, empty for a read-only task. `serves` records, for a targeted
-    task, the guideline field it exercises; `enrich` where it uses what the guideline had added to the database.
+    task, the guideline field it exercises; `enrich` where it uses what the guideline had added to the database. `user`
+    is what the simulated user holds back until the agent asks (``s_H``).
     """
 
     task_id: str
@@ -76,6 +91,7 @@ class Task:
     purpose: Purpose = "general"
     round: int = 0
     serves: Mapping[str, Any] = field(default_factory=dict)
+    user: Annotated[tuple[Wish, ...], LEFT_OUT_WHEN_EMPTY] = ()
 
     @property
     def writes(self) -> bool:

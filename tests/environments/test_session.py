@@ -1,12 +1,10 @@
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
 
-from agent_world.environments import session as sessions
-from agent_world.environments.errors import CorruptStateError, UnusableEnvironmentError
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Environment, Tool
 from agent_world.environments.session import Session, open_session
 from agent_world.environments.state import logical_digest
@@ -83,26 +81,12 @@ def test_a_tool_that_raises_is_an_observation_and_the_session_goes_on():
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("return 5", "TypeError"),
-        ("return {'x': float('inf')}", "ValueError"),
-        ("return {'x': world.db}", "TypeError"),
-        ("raise SystemExit", "SystemExit"),
-        ("import threading; threading.Thread(target=print).start()", "RuntimeError"),
-        ("import os; os._exit(0)", "crash"),
-        ("return {'x': 'y' * (5 << 20)}", "ValueError"),
-        ("while True: pass", "timeout"),
-    ],
+    ("body", "expected"), [("threading.Thread(target=print).start()", "RuntimeError"), ("os.fork()", "PermissionError")]
 )
-def test_a_tool_that_misbehaves_is_an_error_of_its_own_session(monkeypatch, body, expected):
-    monkeypatch.setattr(sessions, "CALL_TIMEOUT_S", 0.5)
-    bad = environment(f"def t(world):\n    {body}\n")
-    with bad.session() as live, bad.session() as other:
-        seen = live.call("t0", {})
-        assert (seen.status, code(seen)) == ("error", expected)
-        assert live.digest() == logical_digest(TOY.files)
-        assert other.call("find_member", {"name": "Lea Brandt"}).status == "ok"
+def test_the_default_back_end_lets_no_tool_start_a_thread_or_a_process(body, expected):
+    bad = environment(f"import os, threading\n\n\ndef t(world):\n    {body}\n")
+    with BwrapSandbox() as box, open_session(bad, 0, box) as live:
+        assert code(live.call("t0", {})) == expected
 
 
 def test_a_forged_reply_wins_nothing_that_is_judged():
@@ -113,14 +97,6 @@ def test_a_forged_reply_wins_nothing_that_is_judged():
         assert not live.diff()
         assert live.digest() == logical_digest(TOY.files)
         assert code(live.call("t0", {})) == "protocol_error", "one reply too many ends the session"
-
-
-def test_a_session_that_died_says_so_for_every_later_call_and_its_state_stays_readable():
-    with environment("import os\n\n\ndef t(world):\n    os._exit(1)\n").session() as live:
-        live.call("lend_book", {"book_id": "B1", "member_id": "M1"})
-        live.call("t0", {})
-        assert code(live.call("find_member", {"name": "Lea Brandt"})) == "crash"
-        assert len(live.diff().tables["loans"].added) == 1
 
 
 def test_a_refused_call_leaves_no_trace_and_takes_no_id():
@@ -208,20 +184,6 @@ def test_chance_in_sql_follows_the_seed():
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_sessions_share_nothing_that_a_tool_can_change():
-    vandal = (
-        "import builtins, json, toolkit\n\nSEEN = []\n\n\ndef t(world):\n    SEEN.append(1)\n"
-        "    builtins.sorted = lambda x: []\n    toolkit.fold = None\n    json.dumps_ = 1\n"
-        "    world.db.execute('DELETE FROM books')\n    return {'seen': sum(SEEN)}\n"
-    )
-    bad = environment(vandal)
-    with bad.session() as first, bad.session() as second:
-        assert [first.call("t0", {}).value, first.call("t0", {}).value] == [{"seen": 1}, {"seen": 2}]
-        assert second.call("t0", {}).value == {"seen": 1}
-        with bad.session() as third:
-            assert third.call("search_books", {"title": "maps"}).value["total"] == 1
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -263,6 +225,21 @@ def test_a_log_of_nonsense_is_a_corrupt_state_and_not_a_crash(body, said):
             live.digest()
 
 
+def test_documents_that_cannot_be_kept_are_an_error_and_nothing_of_the_call_is_kept():
+    writing = "def t(world, *, text, times):\n    world.db.execute('DELETE FROM loans')\n"
+    writing += "    world.db.execute('DELETE FROM members')\n    world.write_document('small.md', 'x')\n"
+    writing += "    world.write_document('big.md', text * times)\n    return {}\n"
+    with environment(writing).session() as live:
+        assert live.call("t0", {"text": "x", "times": 70 << 20}).status == "error"
+        assert code(live.call("t0", {"text": 5, "times": 1})) == "TypeError"
+        assert not live.diff()
+        assert live.call("t0", {"text": "x", "times": 3}).status == "ok"
+        assert {path: change.after for path, change in live.diff().documents.items()} == {
+            "big.md": "xxx",
+            "small.md": "x",
+        }
+
+
 def test_documents_are_read_written_and_part_of_the_state():
     touch = "def t(world, *, path, text=None):\n    if text is not None:\n        world.write_document(path, text)\n"
     touch += "    return {'all': world.documents(), 'text': world.read_document(path)}\n"
@@ -278,29 +255,6 @@ def test_documents_are_read_written_and_part_of_the_state():
         assert live.diff().documents["notes/new.md"].before is None
         live.call("t0", {"path": "rules.yaml", "text": "loan_days: 21\nmax_open_loans: 2\n"})
         assert "rules.yaml" not in live.diff().documents
-
-
-def test_a_stopped_session_changes_nothing_more_and_can_still_be_read(session):
-    session.call("lend_book", {"book_id": "B1", "member_id": "M1"})
-    session.stop()
-    assert session.call("find_member", {"name": "Lea Brandt"}).status == "error"
-    assert len(session.diff().tables["loans"].added) == 1
-    session.close()
-    session.close()
-
-
-def test_many_sessions_live_side_by_side():
-    with ExitStack() as stack:
-        live = [stack.enter_context(TOY.session(seed=seed)) for seed in range(128)]
-        for number, one in enumerate(live):
-            if number % 2:
-                assert one.call("lend_book", {"book_id": "B1", "member_id": "M1"}).status == "ok"
-        assert [bool(one.diff()) for one in live] == [bool(number % 2) for number in range(128)]
-
-
-def test_an_environment_of_another_runtime_is_refused():
-    with pytest.raises(UnusableEnvironmentError, match="python-class"):
-        open_session(replace(TOY, runtime="python-class"), 0)
 
 
 def test_an_environment_without_records_is_an_empty_database():

@@ -130,6 +130,12 @@ def test_what_one_call_leaves_in_a_module_shows_in_the_second_run():
     assert "unstable" in verdict.reasons and {result.reason for result in verdict.results} == {"unstable"}
 
 
+def test_a_tool_that_uses_addresses_is_unstable():
+    source = "def probe(world) -> dict:\n    return {'at': [id(bytes(size)) for size in range(8, 140, 16)]}\n"
+    verdict = one(tool(source), case("probe", {}, {"at": []}))
+    assert "unstable" in verdict.reasons
+
+
 def test_the_second_tool_of_a_name_is_shadowed():
     first = TOY.tool("get_book")
     verdicts = judged([first, replace(first, tool_id="toy/again")], [case("get_book", {"book_id": "B3"}, BOOK)])

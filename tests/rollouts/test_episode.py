@@ -7,10 +7,11 @@ import pytest
 from agent_world.environments.model import Database, Environment, Tool
 from agent_world.environments.state import State
 from agent_world.identity import VersionId
+from agent_world.rollouts.cutting import CUT
 from agent_world.rollouts.episode import Episode, EpisodeOverError, PinMismatchError
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.rewards import UnjudgeableTaskError
-from agent_world.tasks.model import Task
+from agent_world.tasks.model import Task, Wish
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
 
 
@@ -56,8 +57,8 @@ def test_a_policy_gets_the_turn_and_nothing_else():
 
 PUBLIC = {
     *("instruction", "tools", "answer_schema", "call", "reply", "answer", "turn", "take"),  # a policy's
-    *("steps", "over", "outcome", "final_digest", "seed"),  # what came of it
-    *("name", "give_up", "blame", "close"),  # for whoever runs it
+    *("steps", "uncut", "over", "outcome", "final_digest", "seed"),  # what came of it
+    *("name", "give_up", "blame", "stop", "close"),  # for whoever runs it
 }
 
 
@@ -106,6 +107,58 @@ def test_a_reply_goes_to_the_user_and_leaves_the_environment_alone():
         assert observation.value == {"user": "you said which one?"}
         episode.answer(READING.answer)
     assert episode.final_digest == State(ENVIRONMENT.files).digest
+
+
+WISHES = (
+    Wish(kind="constraint", words=("which book", "title"), text="The one about winter."),
+    Wish(kind="preference", words=("copies",), text="Count those that are lent as well."),
+)
+
+
+def test_the_user_of_a_task_tells_what_it_holds_back_and_the_transcript_has_both_sides():
+    task = replace(READING, user=WISHES)
+    with opened(task) as episode:
+        episode.reply("Which book do you mean?")
+        episode.reply("Which title, please?")
+        turn = episode.turn()
+        assert play_gold(episode, task).status == "pass"
+    assert [(step.text, observation.value["user"]) for step, observation in turn.history] == [
+        ("Which book do you mean?", "The one about winter."),
+        ("Which title, please?", "As I said: The one about winter."),
+    ]
+    assert not any(wish.text in task.instruction for wish in WISHES)
+    with opened(task) as other:
+        assert other.reply("Which title?").value == {"user": "The one about winter."}, "each episode has its own user"
+
+
+def test_a_state_that_moves_while_the_user_speaks_is_no_reward():
+    class Meddling:
+        def reply(self, text):
+            return str(episode._session.call("lend_book", {"book_id": "B1", "member_id": "M1"}).value)
+
+    with opened(user=Meddling()) as episode:
+        assert episode.reply("Hello?").value["error"]["code"] == "harness"
+    assert episode.outcome.status == "infra_error"
+    assert "moved during a reply" in episode.outcome.detail
+
+
+LONG = """def get_book(world, *, book_id):
+    return {"book_id": book_id, "pages": [f"page {number} " + "x" * 90 for number in range(1000)]}
+"""
+
+
+def test_a_long_observation_is_cut_for_the_policy_and_kept_whole():
+    with opened(environment=_with_tool(LONG)) as episode:
+        seen = episode.call("get_book", {"book_id": "B3"})
+        [(_, recorded)] = episode.steps
+        [(_, shown)] = episode.turn().history
+        assert seen == recorded == shown
+        count = len(seen.value["pages"])
+        assert seen.value[CUT] == [f"pages: {count} of 1000 items"]
+        assert (seen.value["book_id"], count < 1000) == ("B3", True)
+        assert len(episode.uncut[0]["pages"]) == 1000
+        episode.call("search_books", {"title": "Winter Maps"})
+        assert set(episode.uncut) == {0}
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,20 @@
+import json
 from dataclasses import replace
 
 import pytest
 
+from agent_world import world
 from agent_world.codec import decode, encode
+from agent_world.identity import content_hash
+from agent_world.rollouts.cutting import CUT
 from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out, version_of
 from agent_world.rollouts.model import Step, Trajectory
 from agent_world.rollouts.policies import Gold, Null, Scripted, UnknownEpisodeError, Wrong, answer_step
 from agent_world.rollouts.randoms import RandomAgent
+from agent_world.rollouts.users import NOTHING_TO_ADD, ScriptedUser
+from agent_world.tasks.model import Task, Wish
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
+from tests.toy_lake import save_toy
 
 TASKS = (READING, WRITING, PROGRAM)
 
@@ -51,6 +58,72 @@ def test_a_replay_that_differs_says_where():
     assert replay(forged, WRITING, ENVIRONMENT).differs_at == 1
     shortened = replace(trajectory, steps=trajectory.steps[:2])
     assert not replay(shortened, WRITING, ENVIRONMENT).same_digest
+
+
+LONG = """def get_book(world, *, book_id):
+    return {"book_id": book_id, "pages": [f"page {number} " + "x" * 90 for number in range(1000)]}
+"""
+
+
+def with_long_books(source=LONG):
+    tools = tuple(replace(tool, source=source) if tool.name == "get_book" else tool for tool in ENVIRONMENT.tools)
+    return replace(ENVIRONMENT, tools=tools)
+
+
+def test_what_was_cut_lies_whole_in_the_lake_and_is_replayed_whole(tmp_path):
+    lake = world.open(tmp_path / "lake", create=True)
+    with lake.begin("environments", derivation="d") as batch:
+        environment, _ = save_toy(batch, with_long_books())
+        task = replace(READING, environments=(environment,))
+        task_version = world.save_task(batch, task)
+    bound = lake.task(task_version)
+    [trajectory] = roll_out([EpisodeSpec(task=task, environment=bound.environment)], Gold([task]))
+    with lake.begin("trajectories", derivation="d") as batch:
+        trajectory = replace(trajectory, task=task_version)
+        version = world.save_trajectory(batch, trajectory, purpose="solver", round=0)
+    kept = lake.trajectory(version)
+    assert kept == trajectory
+    assert CUT in kept.steps[1][1].value
+    assert len(kept.uncut[1]["pages"]) == 1000
+    [path] = lake.files(version)
+    assert json.loads(lake.files(version)[path]) == kept.uncut[1]
+    assert replay(kept, task, bound.environment).holds
+    # The part that was shown is the same; what was left out is not.
+    other = replace(bound.environment, tools=with_long_books(LONG.replace("{number} ", "{number % 990} ")).tools)
+    assert replay(kept, task, other).differs_at == 1
+
+
+def test_what_has_no_long_observation_and_no_user_is_what_it_always_was():
+    """Versions that earlier code gave: fields that came later leave them alone."""
+    assert [version_of(task) for task in TASKS] == [
+        "toy-read@7a51a5f3fc81661a04095a4415e38886",
+        "toy-write@4450a6b22cbeeb696d0bf18d37e950b6",
+        "toy-program@95738bd1be0655cacb6d5bbe038dd68c",
+    ]
+    records = [encode(trajectory) for trajectory in roll_out(specs(*TASKS), Gold(TASKS))]
+    hashes = ["bc492c1c41fa7bd1", "d790afd07c1db8e2", "3bd83326756b51bb"]
+    assert [content_hash("trajectory", record)[:16] for record in records] == hashes
+    asked = replace(READING, user=(Wish(kind="fact", words=("name",), text="Lea."),))
+    assert version_of(asked) != version_of(READING)
+    assert decode(Task, encode(asked)) == asked
+    assert decode(Task, encode(READING)) == READING
+
+
+def test_each_episode_has_a_user_of_its_own():
+    task = replace(READING, user=(Wish(kind="fact", words=("name",), text="Lea."),))
+
+    class Asking(Scripted):
+        name = "asking"
+
+        def play(self, turn):
+            yield Step(kind="reply", text="Your name?")
+            yield Step(kind="reply", text="Your name?")
+            yield answer_step({})
+
+    heard = [[o.value for _, o in each.steps if o] for each in roll_out(specs(task, samples=2), Asking())]
+    assert heard == [[{"user": "Lea."}, {"user": "As I said: Lea."}]] * 2
+    told = roll_out(specs(task), Asking(), users=lambda task, seed: ScriptedUser())
+    assert told[0].steps[0][1].value == {"user": NOTHING_TO_ADD}
 
 
 class _Endless(Scripted):
