@@ -34,6 +34,7 @@ def shown(value: Json, limit: int = LONGEST_OBSERVATION) -> Json:
 
 
 def _shortened(value: Json, room: int, path: str, notes: list[str]) -> Json:
+    room = max(room, 0)  # what stands around deeply nested values may have used it up
     if isinstance(value, Mapping):
         return _some_fields(value, room, path, notes)
     if isinstance(value, (list, tuple)):
@@ -51,7 +52,7 @@ def _first_items(items: Sequence[Json], room: int, path: str, notes: list[str]) 
         if room < 0:
             break
         kept.append(item)
-    if not kept:
+    if not kept and items:
         kept.append(_shortened(items[0], room + _size(items[0]), f"{path}[0]", notes))
     if len(kept) < len(items):
         notes.append(f"{_name(path)}: {len(kept)} of {len(items)} items")

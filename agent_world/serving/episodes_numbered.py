@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json
+from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.rollouts.model import Observation, Step
 from agent_world.serving.episodes_messages import EpisodeReply, RefusedError, Result, StepReply
@@ -71,7 +73,9 @@ class NumberedEpisode:
         """From any thread: a call that is under way comes back at once, as an error."""
         episode = self._episode
         if episode is not None:
-            episode.stop()
+            # An answer in another thread may free the session meanwhile: it has ended then, which is what was asked.
+            with suppress(AgentWorldError, OSError):
+                episode.stop()
 
     def close(self) -> Result:
         """Free everything; an episode without an answer has failed."""

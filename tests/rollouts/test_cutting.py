@@ -75,3 +75,15 @@ def test_a_cut_is_short_and_does_not_depend_on_the_order_of_keys(value):
     else:
         assert seen[CUT]
         assert size({key: item for key, item in seen.items() if key != CUT}) <= 2 * LIMIT
+
+
+def nested(value: object, depth: int) -> object:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("innermost", ["x" * 20_000, [], {}, [[]]])
+def test_deep_nesting_that_takes_all_room_is_cut_all_the_same(innermost):
+    value = {f"k{number}": [nested(innermost, 60), "y" * 20_000] for number in range(150)}
+    assert size(shown(value)) < 2 * LONGEST_OBSERVATION
