@@ -60,7 +60,8 @@ class Held(Generic[T]):
 
     async def close(self) -> None:
         """Stop, and free everything; closing again is harmless."""
-        self.stop()
+        self._closed = True
+        await run_sync(self.stop)  # it waits for the session's end
         await run_sync(self._free, limiter=self._one_at_a_time)
 
     def _use(self, work: Callable[[T], R]) -> R:

@@ -38,9 +38,7 @@ def installed(path: str) -> str:
 
 
 def typescript(wanted: dict) -> dict:
-    return ran(
-        ["node", str(SCRIPTS / "typescript.cjs"), json.dumps(wanted)], NODE_PATH=installed("sdk/node_modules")
-    )
+    return ran(["node", str(SCRIPTS / "typescript.cjs"), json.dumps(wanted)], NODE_PATH=installed("sdk/node_modules"))
 
 
 def fast_mcp(wanted: dict) -> dict:

@@ -57,6 +57,18 @@ def refusal_of(answer: httpx.Response) -> str:
     return body["error"]["code"]
 
 
+def test_health_needs_no_body_and_waits_for_none():
+    async def main() -> bytes:
+        async with http_server(library(), door=Door(token=TOKEN)) as (url,):
+            address = httpx.URL(url)
+            with anyio.fail_after(20):
+                async with await anyio.connect_tcp(address.host, address.port) as stream:
+                    await stream.send(b"POST /health HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf")
+                    return await stream.receive()
+
+    assert anyio.run(main).startswith(b"HTTP/1.1 405")
+
+
 def test_the_server_says_that_it_is_well():
     async def main() -> None:
         async with asking() as client:
