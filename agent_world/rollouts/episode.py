@@ -153,8 +153,7 @@ class Episode:
             raise EpisodeOverError(self._task.task_id, self.outcome.status if self.outcome else "answered")
         fault = malformed(step)
         if fault is not None:
-            text = step.text or repr(step.answer or step.arguments)[:500]
-            step = Step(kind="malformed", text=text, tokens=step.tokens)
+            step = as_malformed(step)
             return self._record(step, _refusal("invalid", "malformed_step", fault))
         if step.kind == "answer":
             self.steps.append((step, None))
@@ -272,6 +271,12 @@ def judge_together(episodes: Sequence[Episode]) -> None:
 def final_state(episode: Episode) -> EnvironmentState | None:
     """The state that `episode` ended in, for gates and never for a policy; None when it has not ended or broke."""
     return episode._final
+
+
+def as_malformed(step: Step) -> Step:
+    """What is recorded in the place of `step` when it is none."""
+    text = step.text or repr(step.answer or step.arguments)[:500]
+    return Step(kind="malformed", text=text, tokens=step.tokens)
 
 
 def malformed(step: Step) -> str | None:

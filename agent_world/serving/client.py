@@ -27,7 +27,7 @@ from agent_world.codec import decode
 from agent_world.environments.model import Json, PublicTool
 from agent_world.errors import AgentWorldError
 from agent_world.identity import artifact_id_of
-from agent_world.rollouts.episode import EpisodeOverError, History, malformed
+from agent_world.rollouts.episode import EpisodeOverError, History, as_malformed, malformed
 from agent_world.rollouts.loop import MAX_STEPS
 from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Policy, Step, Turn
 from agent_world.serving.episodes_messages import (
@@ -249,8 +249,7 @@ class RemoteEpisode:
         fault = malformed(step)
         if fault is not None:
             observation = _notice("invalid", "malformed_step", fault)
-            text = step.text or repr(step.answer or step.arguments)[:500]
-            self.steps.append((Step(kind="malformed", text=text, tokens=step.tokens), observation))
+            self.steps.append((as_malformed(step), observation))
             return observation
         try:
             observation = self._send(step)
