@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
@@ -42,11 +43,14 @@ class Engine:
     """A pool of worker processes on this machine. Use it with `with`; leaving ends the workers, at work or not.
 
     Functions and items travel by pickle. With one worker everything runs in this process, which is what a debugger
-    wants.
+    wants. Workers find the modules of `preload` imported: the process that they are forked from, one for all engines of
+    a process, begins with that when the first engine is made.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, preload: Sequence[str] = ()) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
+        if preload and self.workers > 1:
+            _start_fork_server(preload)
         self._pool: ProcessPoolExecutor | None = None
         self._lifeline: Connection | None = None
         self._given: list[Future[Any]] = []
@@ -63,8 +67,11 @@ class Engine:
             self._pool = None
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Done[Item, Result]]:
-        """Run `function` on every item; results come in input order, as soon as each is there."""
-        if self.workers == 1 or len(items) <= 1:
+        """Run `function` on every item; results come in input order, as soon as each is there.
+
+        A pool is not started for a single item, which is then worked on in this process.
+        """
+        if self.workers == 1 or (self._pool is None and len(items) <= 1):
             for item in items:
                 yield _as_done(item, _guarded(function, item))
             return
@@ -83,6 +90,12 @@ class Engine:
 
 
 _PASSING = (OSError, MemoryError, SandboxUnavailableError, SandboxFailedError)
+
+
+def _start_fork_server(preload: Sequence[str]) -> None:
+    """It imports while its parent goes on."""
+    forkserver.set_forkserver_preload(["__main__", "agent_world.interruptible", *preload])
+    forkserver.ensure_running()
 
 
 def _end_with(lifeline: Connection) -> None:

@@ -63,8 +63,8 @@ def samples_of(
 
 
 def _hands(tasks: Sequence[BoundTask], samples: int) -> list[Sequence[BoundTask]]:
-    """The tasks in hands of about equal size, `_HAND` attempts at most."""
-    count = ceil(len(tasks) * samples / _HAND)
+    """The tasks in hands of about equal size, `_HAND` attempts at most; two at least, so that two workers share few."""
+    count = max(ceil(len(tasks) * samples / _HAND), min(2, len(tasks)))
     return [tasks[start::count] for start in range(count)]
 
 

@@ -1,6 +1,8 @@
 """What assets are given: the lake, the settings of the run, the workers, the tracker, the training runner."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from pydantic import PrivateAttr
 from agent_world import world
 from agent_world.codec import decode, encode
 from agent_world.engine import Engine
-from agent_world.home import service_home
+from agent_world.home import artifact_root, service_home
 from agent_world.identity import canonical_json, sha256
 from assets.settings import Settings
 from assets.tracking import Tracker
@@ -45,30 +47,45 @@ class RunResource(dg.ConfigurableResource):
         return decode(Settings, json.loads(self.settings_json))
 
 
+_PRELOAD = ("agent_world.world", "assets.playing", "agent_world.models.libraries")
+_shared: list[Engine] = []
+
+
+@contextmanager
+def shared_workers(count: int) -> Iterator[None]:
+    """Give every run of this process the same workers, rather than new ones that import everything again."""
+    with Engine(count, _PRELOAD) as engine:
+        _shared.append(engine)
+        try:
+            yield
+        finally:
+            _shared.remove(engine)
+
+
 class EngineResource(dg.ConfigurableResource):
-    """A pool of worker processes that lives as long as the run."""
+    """A pool of worker processes: that of `shared_workers` around the run, else one that lives as long as the run."""
 
     workers: int = 0
     _engine: Engine | None = PrivateAttr(default=None)
 
-    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Dagster's hook before the first step."""
-        self._engine = Engine(self.workers or None)
-
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
-        """Dagster's hook after the last step: the workers end."""
-        self.engine.__exit__()
+        """Dagster's hook after the last step: workers of this run end."""
+        if self._engine is not None:
+            self._engine.__exit__()
+            self._engine = None
 
     @property
     def engine(self) -> Engine:
         """The pool."""
+        if _shared:
+            return _shared[-1]
         if self._engine is None:
             self._engine = Engine(self.workers or None)
         return self._engine
 
 
 class TrackerResource(dg.ConfigurableResource):
-    """MLflow beside the lake: SQLite and a folder, or a server named by `uri`."""
+    """MLflow beside the lake: SQLite here, artifacts beside the lake; or a server named by `uri`."""
 
     lake_uri: str
     settings_json: str
@@ -78,7 +95,7 @@ class TrackerResource(dg.ConfigurableResource):
         """The tracker of this loop: the same lake and settings find the same runs again."""
         home = service_home(self.lake_uri)
         uri = self.uri or f"sqlite:///{home / 'mlflow.db'}"
-        return Tracker(uri, (home / "mlflow-artifacts").as_uri(), sha256(str(home) + self.settings_json))
+        return Tracker(uri, artifact_root(self.lake_uri), sha256(str(home) + self.settings_json))
 
 
 def work_folder(lake_uri: str, name: str) -> Path:

@@ -12,10 +12,12 @@ from agent_world import world
 from agent_world.errors import AgentWorldError
 from agent_world.home import service_home
 from assets.partitions import environments, round_key, rounds, targeted
+from assets.resources import shared_workers
 from assets.settings import Settings
 from dagster_project.cli.common import typed
 from dagster_project.runs import Asked, mark, settings_to_run
 from dagster_project.stages import Stages
+from trainers import supervisor
 
 FREE_BYTES = 2 << 30
 _INSTANCE = Path(__file__).with_name("dagster.yaml")
@@ -69,7 +71,8 @@ def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
 
 
 def _materialise(lake: str, opened: world.World, settings: Settings) -> None:
-    with instance_of(lake) as instance:
+    with shared_workers(settings.threads), instance_of(lake) as instance:
+        supervisor.prepare()
         stages = Stages(instance, lake, settings)
         instance.add_dynamic_partitions(rounds.name, [round_key(number) for number in range(settings.rounds + 1)])
         stages.run("Themes and their data", ["themes", "mined"])

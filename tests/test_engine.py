@@ -56,6 +56,37 @@ def test_one_worker_works_in_this_process():
         assert {item.result for item in engine.map(process, [1, 2])} == {os.getpid()}
 
 
+def knows(module: str) -> bool:
+    return module in sys.modules
+
+
+def tell_what_workers_know() -> None:
+    with Engine(2, preload=("tests.slow_to_import",)) as engine:
+        print([done.result for done in engine.map(knows, ["tests.slow_to_import", "json.tool"])], flush=True)
+
+
+def start(function: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", f"from tests.test_engine import {function}; {function}()"]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )  # fmt: skip
+
+
+def test_workers_find_imported_what_was_asked_for():
+    told, _ = start("tell_what_workers_know").communicate(timeout=30)
+    assert told == "[True, False]\n"
+
+
+def test_ctrl_c_while_that_is_imported_is_told_once():
+    run = start("tell_what_workers_know")
+    while not any("forkserver" in " ".join(child.cmdline()) for child in psutil.Process(run.pid).children()):
+        time.sleep(0.05)
+    time.sleep(0.3)
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=30)
+    assert told.count("Traceback") == told.count("KeyboardInterrupt") == 1
+
+
 def loiter(seconds: float) -> int:
     time.sleep(seconds)
     return os.getpid()
@@ -68,10 +99,7 @@ def run_until_killed() -> None:
 
 
 def test_ctrl_c_ends_the_workers_at_once_and_they_say_nothing():
-    command = [sys.executable, "-c", "from tests.test_engine import run_until_killed; run_until_killed()"]
-    run = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )  # fmt: skip
+    run = start("run_until_killed")
     assert run.stdout is not None
     assert [run.stdout.readline() for _ in range(2)]
     os.killpg(run.pid, signal.SIGINT)

@@ -96,12 +96,23 @@ _idle: list[subprocess.Popen[str]] = []
 """Warm processes of this one that wait for a job: one, unless jobs ran at the same time."""
 
 
+def prepare() -> None:
+    """Have a warm process begin with its imports, so that the first job need not wait for them."""
+    if not _idle:
+        _idle.append(_new_worker(Path(os.devnull)))  # should it die, the job's own says why
+
+
 def _warm_worker(log: Path) -> subprocess.Popen[str]:
-    """One that waits, or a new one, which writes into `log` what goes wrong before it has a job."""
+    """One that waits, or a new one."""
     while _idle:
         worker = _idle.pop()
         if worker.poll() is None:
             return worker
+    return _new_worker(log)
+
+
+def _new_worker(log: Path) -> subprocess.Popen[str]:
+    """A new one, which writes into `log` what goes wrong before it has a job."""
     command = [sys.executable, "-m", "trainers.warm", str(os.getpid())]
     pipe, environment = subprocess.PIPE, {**os.environ, **_ENVIRONMENT}
     with log.open("wb") as file:

@@ -67,7 +67,7 @@ def test_a_server_that_is_not_there_is_one_clear_line(tmp_path):
 def test_real_installed_servers_tell_their_tools_alike_twice():
     assert len(installed_servers(FOREIGN)) >= 3, "run `make install`"
     connector = McpConnector(FOREIGN)
-    first, second = list(connector.documents()), list(connector.documents())
+    first, second = list(connector.documents()), list(McpConnector(FOREIGN).documents())
     assert first == second
     themes = {document.origin: read_theme(connector, document).theme for document in first}
     assert sum(theme is not None for theme in themes.values()) >= 3

@@ -13,7 +13,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,30 +55,38 @@ class McpError(AgentWorldError):
 
 
 class McpConnector:
-    """The servers installed below `folder` by `make install`: a Python environment or an npm prefix each."""
+    """The servers installed below `folder` by `make install`: a Python environment or an npm prefix each.
+
+    They are asked once, all at the same time: what takes long is that each of them starts.
+    """
 
     def __init__(self, folder: Path, timeout_s: float = 30.0) -> None:
         self._folder, self._timeout_s = folder, timeout_s
 
     def documents(self) -> Iterator[ThemeDocument]:
         """One document a server: its configuration and its raw answers. A server that fails gives an error document."""
-        for server in installed_servers(self._folder):
-            told: dict[str, Any] = {
-                "name": server.name,
-                "version": server.version,
-                "summary": server.summary,
-                "arguments": list(server.arguments),
-            }
-            try:
-                told.update(introspect(server, timeout_s=self._timeout_s))
-            except McpError as error:
-                told["error"] = str(error)
-            yield ThemeDocument(
-                source="M1",
-                origin=f"mcp_stdio:{server.name}",
-                licence=server.licence,
-                data=canonical_json(told).encode(),
-            )
+        yield from self._documents
+
+    @cached_property
+    def _documents(self) -> list[ThemeDocument]:
+        servers = installed_servers(self._folder)
+        with ThreadPoolExecutor(max(1, len(servers))) as threads:
+            return list(threads.map(self._document, servers))
+
+    def _document(self, server: McpServer) -> ThemeDocument:
+        told: dict[str, Any] = {
+            "name": server.name,
+            "version": server.version,
+            "summary": server.summary,
+            "arguments": list(server.arguments),
+        }
+        try:
+            told.update(introspect(server, timeout_s=self._timeout_s))
+        except McpError as error:
+            told["error"] = str(error)
+        return ThemeDocument(
+            source="M1", origin=f"mcp_stdio:{server.name}", licence=server.licence, data=canonical_json(told).encode()
+        )
 
     def parse(self, document: ThemeDocument) -> Draft:
         """The server's own words: summary, instructions and tools."""
