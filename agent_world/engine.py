@@ -6,13 +6,14 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from agent_world.errors import AgentWorldError
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError
@@ -30,6 +31,13 @@ class Failure:
     passing: bool
 
 
+class Spent(NamedTuple):
+    """What work took: seconds on the clock, and of the CPU without the sandboxes that it drove."""
+
+    wall_s: float
+    cpu_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Done(Generic[Item, Result]):
     """One finished item, in the order of the input: exactly one of `result` and `failure` is set."""
@@ -37,6 +45,25 @@ class Done(Generic[Item, Result]):
     item: Item
     result: Result | None
     failure: Failure | None
+    spent: Spent
+
+
+class Stopwatch:
+    """Runs from its making: what this process and its workers spend."""
+
+    _by_workers: ClassVar[float] = 0.0
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time() + self._by_workers
+
+    def spent(self) -> Spent:
+        """So far; of workers what they have finished."""
+        return Spent(time.perf_counter() - self._wall, time.process_time() + self._by_workers - self._cpu)
+
+    @classmethod
+    def add(cls, cpu_s: float) -> None:
+        """Count in what a worker has spent."""
+        cls._by_workers += cpu_s
 
 
 class Engine:
@@ -73,7 +100,7 @@ class Engine:
         """
         if self.workers == 1 or (self._pool is None and len(items) <= 1):
             for item in items:
-                yield _as_done(item, _guarded(function, item))
+                yield _as_done(item, *_timed(function, item))
             return
         if self._pool is None:
             # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
@@ -82,10 +109,12 @@ class Engine:
             self._pool = ProcessPoolExecutor(
                 self.workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
             )  # fmt: skip
-        futures: list[Future[Result | Failure]] = [self._pool.submit(_guarded, function, item) for item in items]
+        futures = [self._pool.submit(_timed, function, item) for item in items]
         self._given = futures
         for item, future in zip(items, futures, strict=True):
-            yield _as_done(item, future.result())
+            outcome, spent = future.result()
+            Stopwatch.add(spent.cpu_s)
+            yield _as_done(item, outcome, spent)
         self._given = []
 
 
@@ -112,6 +141,12 @@ def _end_with(lifeline: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _timed(function: Callable[[Item], Result], item: Item) -> tuple[Result | Failure, Spent]:
+    stopwatch = Stopwatch()
+    outcome = _guarded(function, item)
+    return outcome, stopwatch.spent()
+
+
 def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure:
     try:
         return function(item)
@@ -122,7 +157,7 @@ def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure
         return Failure(f"{type(error).__name__}: {error}", traceback.format_exc(), passing)
 
 
-def _as_done(item: Item, outcome: Result | Failure) -> Done[Item, Result]:
+def _as_done(item: Item, outcome: Result | Failure, spent: Spent) -> Done[Item, Result]:
     if isinstance(outcome, Failure):
-        return Done(item, None, outcome)
-    return Done(item, outcome, None)
+        return Done(item, None, outcome, spent)
+    return Done(item, outcome, None, spent)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dagster as dg
 
-from agent_world.engine import Engine, Failure
+from agent_world.engine import Engine, Failure, Spent, Stopwatch
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, canonical_json, derivation_hash, sha256
 from agent_world.lake.batch import Batch
@@ -56,13 +56,18 @@ def derive(settings: Settings, names: Sequence[str], parents: Sequence[str]) -> 
 
 def commit(
     context: dg.AssetExecutionContext, world: World, stage: str, partition: str, derivation: Digest,
-    fill: Callable[[Batch], None],
+    fill: Callable[[Batch], None], *, spent: Spent | None = None,
 ) -> Batch:  # fmt: skip
-    """Fill and commit one batch, unless it is committed already; a second run changes nothing."""
+    """Fill and commit one batch, unless it is committed already; a second run changes nothing.
+
+    Its row in `costs` is what was `spent` on it before, or what `fill` takes when nothing was.
+    """
     run_id = context.op_execution_context.run_id
     with world.begin(stage, partition, derivation=derivation, run_id=run_id) as batch:
         if not batch.done:
+            stopwatch = Stopwatch()
             fill(batch)
+            batch.record("costs", {"stage": stage, "subject": partition, **(spent or stopwatch.spent())._asdict()})
     reach("after_stage_commit")
     return batch
 
@@ -101,7 +106,7 @@ def map_jobs(
                 fill = partial(_set_aside, stage, job.partition, done.failure)
             else:
                 fill = partial(save, job.item, done.result)
-            commit(context, world, stage, job.partition, job.derivation, fill)
+            commit(context, world, stage, job.partition, job.derivation, fill, spent=done.spent)
             progress.advance(job.partition)
     if open_still:
         raise UnfinishedStageError(stage, open_still)

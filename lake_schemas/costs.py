@@ -11,10 +11,10 @@ TABLE = TableSpec(
     key=("stage", "subject"),
     columns=(
         text("stage", "stage"),
-        text("subject", "what it was spent on"),
-        real("cpu_s", "CPU seconds", volatile=True),
-        real("wall_s", "wall seconds", volatile=True),
-        integer("tokens", "model tokens"),
-        integer("calls", "model or tool calls"),
+        text("subject", "what it was spent on: the partition"),
+        real("cpu_s", "CPU seconds of the workers, without sandboxes and the training process", volatile=True),
+        real("wall_s", "seconds from its beginning to its end", volatile=True),
+        integer("tokens", "model tokens; null when no model was asked"),
+        integer("calls", "calls of a model; null when none was asked"),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import dagster as dg
 import pytest
 
@@ -42,6 +44,19 @@ def test_a_partition_that_raises_is_set_aside_and_its_neighbours_go_on(lake):
     assert "division by zero" in row["detail"]
     assert run(lake, work) == ["broken"]
     assert len(lake.read("quarantine")) == 1
+
+
+def test_every_partition_says_what_it_cost_once(lake):
+    def work(item):
+        time.sleep(0.05)
+        return 1 / 0 if item == "broken" else item
+
+    run(lake, work)
+    costs = lake.read("costs")
+    run(lake, work)
+    assert lake.read("costs") == costs
+    assert [(row["stage"], row["subject"]) for row in costs] == [("stage", job.partition) for job in JOBS]
+    assert all(row["wall_s"] >= 0.05 > row["cpu_s"] >= 0 for row in costs)
 
 
 def test_a_partition_that_other_code_can_do_is_no_longer_set_aside(lake):
