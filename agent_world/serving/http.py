@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -9,13 +10,18 @@ from contextlib import contextmanager
 
 import anyio
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agent_world.errors import BadInputError
 from agent_world.serving.application import Application
 from agent_world.serving.signals import asked_to_end
 
+EVENT_LOOP = {"use_uvloop": True}
+"""Options of `anyio.run` for a server: with asyncio's own loop a call over MCP costs the server twice the CPU."""
 _GRACE_S = 2
 """Seconds that answers under way have when the server is asked to end."""
+_HEAD_S = 10
+"""Seconds that a client has to say what it wants: uvicorn itself waits for that without end."""
 
 
 async def serve_http(
@@ -31,7 +37,7 @@ async def serve_http(
     with _listening(host, port) as listening:
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="on", ws="none", server_header=False,
-            timeout_graceful_shutdown=_GRACE_S,
+            http=_Connection, limit_concurrency=app.limits.connections + 1, timeout_graceful_shutdown=_GRACE_S,
         )  # fmt: skip
         server = _Server(config)
         asked = None
@@ -51,6 +57,36 @@ async def serve_http(
                     await app.end_sessions()
                 server.should_exit = True
         return asked
+
+
+class _Connection(HttpToolsProtocol):
+    """Closed when it says nothing, or does not come to the end of a request's head."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._await_head()
+        else:
+            self._forget_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(_HEAD_S, self.transport.close)
+
+    def _forget_head(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 class _Server(uvicorn.Server):

@@ -14,7 +14,7 @@ from dagster_project.cli.serving import ServingOptions, serve_to_many, serve_to_
 
 if TYPE_CHECKING:
     from agent_world.environments.model import Environment, Tool
-    from agent_world.serving.offer import Offer
+    from agent_world.serving.mcp.offer import Offer
 
 _LISTED = ("title", "category", "tables", "tools", "writing_tools", "tests", "version_id")
 
@@ -120,10 +120,9 @@ def serve(lake: str, environments: tuple[str, ...], seed: int, options: ServingO
 
     A task with a judge is served by `agent-world task serve`.
     """  # noqa: D301 - click takes the character
-    from agent_world.serving.environments import environment_offer, refuse_twice
-    from agent_world.serving.episodes import EpisodeLimits, routes
-    from agent_world.serving.episodes_tasks import LakeTasks
+    from agent_world.serving.mcp.environments import environment_offer, refuse_twice
     from agent_world.serving.metrics import Metrics
+    from agent_world.serving.tasks import LakeTasks
 
     if not environments and options.transport == "stdio":
         raise click.UsageError("Name the environments, or serve all with --transport http.")
@@ -139,8 +138,7 @@ def serve(lake: str, environments: tuple[str, ...], seed: int, options: ServingO
     if options.transport == "stdio":
         serve_to_one(offer(served))
     else:
-        most = EpisodeLimits(most=limits.sessions, idle_s=limits.idle_s, body_bytes=limits.body_bytes)
-        serve_to_many([offer([each]) for each in served], options, metrics, routes(tasks, limits=most))
+        serve_to_many([offer([each]) for each in served], options, metrics, tasks)
 
 
 def _whole(tool: Tool, version: str, tested: Mapping[str, Any]) -> dict[str, Any]:

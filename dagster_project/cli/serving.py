@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
-    from agent_world.serving.episodes import EpisodeRoutes
     from agent_world.serving.limits import ServingLimits
+    from agent_world.serving.mcp.offer import Offer
     from agent_world.serving.metrics import Metrics
-    from agent_world.serving.offer import Offer
+    from agent_world.serving.tasks import TaskSource
 
 TOKEN_VARIABLE = "AGENT_WORLD_TOKEN"
 _ERRORS_OF_THIS_PROCESS = "-"
@@ -77,14 +77,15 @@ _FOR_HTTP = {
         help="Another name that the server goes by, as behind a proxy; may be repeated.",
     ),
     "max_sessions": click.option(
-        "--max-sessions", type=click.IntRange(1), default=256, show_default=True, help="Sessions open at once."
+        "--max-sessions", type=click.IntRange(1), default=256, show_default=True,
+        help="MCP sessions and trainers' episodes open at once, both together.",
     ),
     "idle_minutes": click.option(
         "--idle-minutes", type=click.FloatRange(0, min_open=True), default=30, show_default=True,
-        help="A session that asks for nothing this long is ended.",
+        help="A session or an episode that nobody asks for this long is ended.",
     ),
     "max_body_kib": click.option(
-        "--max-body-kib", type=click.IntRange(1), default=1024, show_default=True, help="Size of a request."
+        "--max-body-kib", type=click.IntRange(1), default=1024, show_default=True, help="Size of a request.",
     ),
     "access_log": click.option(
         "--access-log", default=_ERRORS_OF_THIS_PROCESS, metavar="FILE",
@@ -109,8 +110,9 @@ def serving_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="stdio: to the client that starts this command. http: to any number of clients.",
     )  # fmt: skip
     calls = click.option(
-        "--max-calls", type=click.IntRange(1), default=10_000, show_default=True, help="Tool calls of one session."
-    )
+        "--max-calls", type=click.IntRange(1), default=10_000, show_default=True,
+        help="Calls of one session or episode: of tools, replies to the user, reads of documents. An answer is none.",
+    )  # fmt: skip
     return functools.reduce(
         lambda wrapped, option: option(wrapped), [*reversed(_FOR_HTTP.values()), calls, transport], with_options
     )
@@ -120,15 +122,15 @@ def serve_to_one(offer: Offer) -> None:
     """Serve the client that started this process."""
     import anyio
 
-    from agent_world.serving.stdio import serve_stdio
+    from agent_world.serving.mcp.stdio import serve_stdio
 
     anyio.run(serve_stdio, offer)
 
 
 def serve_to_many(
-    offers: Sequence[Offer], options: ServingOptions, metrics: Metrics, episodes: EpisodeRoutes | None = None
+    offers: Sequence[Offer], options: ServingOptions, metrics: Metrics, tasks: TaskSource | None = None
 ) -> None:
-    """Serve on a port until interrupted; prints the URL of each offer on standard error.
+    """Serve on a port until interrupted, with episodes of `tasks`; prints the URL of each offer on standard error.
 
     Raises:
         BadInputError: the port is taken, or others could come and there is no token.
@@ -138,17 +140,16 @@ def serve_to_many(
     from agent_world.sandbox import default_sandbox
     from agent_world.serving.access_log import AccessLog
     from agent_world.serving.application import Application, paths
-    from agent_world.serving.guard import door_for
-    from agent_world.serving.http import serve_http
+    from agent_world.serving.door import door_for
+    from agent_world.serving.http import EVENT_LOOP, serve_http
 
-    limits = options.limits
-    door = door_for(options.host, token=options.token(), names=options.allow_host, body_bytes=limits.body_bytes)
+    door = door_for(options.host, token=options.token(), names=options.allow_host)
     with ExitStack() as stack:
         if options.access_log == _ERRORS_OF_THIS_PROCESS:
             stream = sys.stderr
         else:
             stream = stack.enter_context(Path(options.access_log).open("a", encoding="utf-8"))
-        app = Application(offers, door=door, limits=limits, metrics=metrics, log=AccessLog(stream), episodes=episodes)
+        app = Application(offers, tasks=tasks, door=door, limits=options.limits, metrics=metrics, log=AccessLog(stream))
 
         def announce(origin: str) -> None:
             for path in paths(offers):
@@ -156,7 +157,9 @@ def serve_to_many(
 
         _allow_many_files()
         default_sandbox()  # its first start takes seconds, and what may be wrong with it should be said here
-        asked = anyio.run(lambda: serve_http(app, host=options.host, port=options.port, announce=announce))
+        asked = anyio.run(
+            lambda: serve_http(app, host=options.host, port=options.port, announce=announce), backend_options=EVENT_LOOP
+        )
     if asked == signal.SIGINT:
         raise KeyboardInterrupt
 

@@ -130,7 +130,7 @@ def serve(lake: str, task: str, options: ServingOptions) -> None:
       agent-world task serve airportsapi-cd6b91/graph-59                  as the command of an MCP client
       agent-world task serve airportsapi-cd6b91/graph-59 --transport http --port 8765
     """  # noqa: D301 - click takes the character
-    from agent_world.serving.attempts import task_offer
+    from agent_world.serving.mcp.attempts import task_offer
     from agent_world.serving.metrics import Metrics
 
     metrics = Metrics()

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from agent_world.environments.model import Document, Environment, Tool
 from agent_world.identity import VersionId
-from agent_world.serving.attempts import task_offer
-from agent_world.serving.environments import environment_offer
-from agent_world.serving.episodes_tasks import HeldTasks
-from agent_world.serving.offer import Offer
+from agent_world.serving.mcp.attempts import task_offer
+from agent_world.serving.mcp.environments import environment_offer
+from agent_world.serving.mcp.offer import Offer
+from agent_world.serving.tasks import GivenTasks
 from agent_world.world import BoundTask
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
 from tests.toy import TOOLS, toy_environment
@@ -74,7 +74,7 @@ ODD = replace(
 )
 """Results that are not what their schema says, and none at all."""
 
-TASKS = HeldTasks([BoundTask(version=VersionId(f"{task.task_id}@0"), task=task, environment=ENVIRONMENT)
+TASKS = GivenTasks([BoundTask(version=VersionId(f"{task.task_id}@0"), task=task, environment=ENVIRONMENT)
                    for task in (READING, WRITING, PROGRAM)])  # fmt: skip
 
 

@@ -12,13 +12,13 @@ from mcp import StdioServerParameters
 
 from agent_world.serving.application import Application, paths
 from agent_world.serving.http import serve_http
-from agent_world.serving.offer import Offer
+from agent_world.serving.mcp.offer import Offer
 
 
 def stdio_server(offer: str) -> StdioServerParameters:
     """A server over stdio of the offer that this expression gives, in terms of `tests.serving.offers`."""
     program = (
-        "import anyio; from agent_world.serving.stdio import serve_stdio; from tests.serving.offers import *;"
+        "import anyio; from agent_world.serving.mcp.stdio import serve_stdio; from tests.serving.offers import *;"
         f"anyio.run(serve_stdio, {offer})"
     )
     return StdioServerParameters(command=sys.executable, args=["-c", program])

@@ -169,6 +169,18 @@ def test_without_a_name_every_accepted_environment_is_served_over_http(lake):  #
     assert "Name the environments" in refused.stderr
 
 
+def test_the_limits_of_the_command_hold_for_trainers_too(lake):  # noqa: F811
+    with served("env", "serve", "toy", "--lake", lake, "--max-sessions", "1", "--max-calls", "1") as (_, url):
+        with httpx.Client(base_url=url.removesuffix("/mcp"), timeout=60) as client:
+            asked = {"episodes": [{"task": "toy-read"}]}
+            [opened] = client.post("/v1/episodes", json=asked).json()["episodes"]
+            assert client.post("/v1/episodes", json=asked).status_code == 503
+            path, call = f"/v1/episodes/{opened['id']}/call", {"tool": "get_book", "arguments": {"book_id": "B3"}}
+            assert client.post(path, json={"n": 1, **call}).json()["status"] == "ok"
+            refused = client.post(path, json={"n": 2, **call})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (409, "call_limit")
+
+
 def test_what_is_for_http_is_not_silently_ignored_over_stdio(lake):  # noqa: F811
     for command, name in ((env.command, "toy"), (task.command, "toy-read")):
         refused = CliRunner().invoke(command, ["serve", name, "--lake", lake, "--max-sessions", "3"])

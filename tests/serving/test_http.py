@@ -4,7 +4,7 @@ import re
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import anyio
@@ -14,13 +14,14 @@ import pytest
 from mcp import Client
 
 from agent_world.errors import BadInputError
+from agent_world.serving import http as http_module
 from agent_world.serving.access_log import AccessLog
 from agent_world.serving.application import Application
-from agent_world.serving.guard import Door, door_for
+from agent_world.serving.door import Door, door_for
 from agent_world.serving.http import serve_http
 from agent_world.serving.limits import ServingLimits
 from agent_world.serving.metrics import Counter, Histogram, Metrics
-from tests.serving.offers import ODD, TOY, library
+from tests.serving.offers import ODD, TASKS, TOY, library
 from tests.serving.servers import http_server
 
 TOKEN = "a-token-of-more-than-sixteen"
@@ -82,7 +83,7 @@ def test_what_is_not_there_says_where_something_is():
     async def main() -> None:
         async with asking() as client:
             answer = await client.post(at_root(client, "/"))
-            assert (answer.status_code, refusal_of(answer)) == (404, "not_found")
+            assert (answer.status_code, refusal_of(answer)) == (404, "no_such_path")
             assert "/mcp" in answer.json()["error"]["message"]
             answer = await client.post(at_root(client, "/metrics"))
             assert (answer.status_code, refusal_of(answer)) == (405, "method_not_allowed")
@@ -162,6 +163,27 @@ def test_others_are_let_in_by_a_token_only():
         assert door_for(host).knows(f"[{host}]:80" if ":" in host else f"{host}:80")
 
 
+def test_that_a_page_comes_from_an_address_lets_nobody_in():
+    async def main() -> None:
+        door = door_for("0.0.0.0", token=TOKEN, names=["public.example", "10.1.1.1"])
+        async with asking(door=door, headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+            for origin, status in {
+                "http://10.9.8.7": 403,
+                "http://10.9.8.7:8765": 403,
+                "http://[fe80::1]:80": 403,
+                "http://127.0.0.2": 403,
+                "http://10.1.1.1:80": 200,
+                "https://public.example": 200,
+                "http://localhost:6274": 200,
+            }.items():
+                headers = {"Origin": origin, "Host": "10.9.8.7:8765"}
+                answer = await client.post(at_root(client, "/mcp"), headers=headers, json=OPENING)
+                assert answer.status_code == status, origin
+                assert status == 200 or refusal_of(answer) == "foreign_origin"
+
+    anyio.run(main)
+
+
 @pytest.mark.parametrize("token", ["", "short", "x" * 15, "ünd noch viel länger", "with a\nline in the middle"])
 def test_a_token_that_is_none_is_refused_at_once(token):
     with pytest.raises(BadInputError, match="the token"):
@@ -171,7 +193,7 @@ def test_a_token_that_is_none_is_refused_at_once(token):
 def test_a_body_that_is_too_large_is_refused_whether_its_size_is_declared_or_not():
     async def main() -> None:
         limits = ServingLimits(body_bytes=2000)
-        async with asking(door=Door(body_bytes=2000), limits=limits) as client:
+        async with asking(limits=limits) as client:
 
             async def pieces():
                 for _ in range(30):
@@ -183,6 +205,98 @@ def test_a_body_that_is_too_large_is_refused_whether_its_size_is_declared_or_not
                 )
                 assert (answer.status_code, refusal_of(answer)) == (413, "too_large")
             assert (await client.post(at_root(client, "/mcp"), json=OPENING)).status_code == 200
+
+    anyio.run(main)
+
+
+def test_a_body_that_does_not_come_to_its_end_is_refused_in_the_end():
+    head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+
+    async def main() -> bytes:
+        async with http_server(library(), limits=ServingLimits(body_s=0.5)) as (url,):
+            address = httpx.URL(url)
+            async with await anyio.connect_tcp(address.host, address.port) as stream:
+                await stream.send(head)
+
+                async def trickle() -> None:
+                    while True:
+                        await stream.send(b" ")
+                        await anyio.sleep(0.05)
+
+                with anyio.fail_after(30):
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(trickle)
+                        answer = await stream.receive()
+                        group.cancel_scope.cancel()
+            return answer
+
+    answer = anyio.run(main)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b'"too_slow"' in answer
+    assert b"connection: close" in answer
+
+
+async def ended(stream: anyio.abc.ByteReceiveStream) -> bool:
+    """Whether the server has closed a connection, within a time that only a fault makes long."""
+    with anyio.move_on_after(30):
+        try:
+            await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: x\r\n"])
+def test_a_client_that_does_not_say_what_it_wants_is_left(monkeypatch, said):
+    monkeypatch.setattr(http_module, "_HEAD_S", 0.3)
+
+    async def main() -> None:
+        async with http_server(library()) as (url,):
+            address = httpx.URL(url)
+            async with await anyio.connect_tcp(address.host, address.port) as stream:
+                if said:
+                    await stream.send(said)
+                assert await ended(stream)
+
+    anyio.run(main)
+
+
+def test_so_many_connections_are_served_at_once_and_no_more():
+    limits = ServingLimits(sessions=1)
+
+    async def main() -> None:
+        async with asking(limits=limits) as client, AsyncExitStack() as stack:
+            address = client.base_url
+            first = await client.get(at_root(client, "/health"))
+            others = [
+                await stack.enter_async_context(await anyio.connect_tcp(address.host, address.port))
+                for _ in range(limits.connections)
+            ]
+            full = await client.get(at_root(client, "/health"))
+            await others[0].aclose()
+            with anyio.fail_after(30):
+                while (again := await client.get(at_root(client, "/health"))).status_code != 200:
+                    await anyio.sleep(0.05)
+            assert (first.status_code, full.status_code, again.status_code) == (200, 503, 200)
+
+    anyio.run(main)
+
+
+def test_mcp_sessions_and_episodes_share_their_places():
+    async def main() -> None:
+        async with asking(library(), tasks=TASKS, limits=ServingLimits(sessions=2)) as client:
+            episodes, asked = at_root(client, "/v1/episodes"), {"episodes": [{"task": "toy-read"}]}
+            path = at_root(client, "/mcp")
+            session = await client.post(path, json=OPENING)
+            episode = await client.post(episodes, json=asked)
+            assert (session.status_code, episode.status_code) == (200, 201)
+            for refused in (await client.post(path, json=OPENING), await client.post(episodes, json=asked)):
+                assert (refused.status_code, refusal_of(refused)) == (503, "server_full")
+            await client.delete(f"{episodes}/{episode.json()['episodes'][0]['id']}")
+            assert (await client.post(path, json=OPENING)).status_code == 200
+            metrics = (await client.get(at_root(client, "/metrics"))).text
+            assert "agent_world_mcp_sessions 2" in metrics
+            assert "agent_world_episodes 0" in metrics
 
     anyio.run(main)
 
@@ -200,7 +314,7 @@ def test_when_all_sessions_are_taken_the_next_is_told_to_wait_for_one_to_end():
             assert (first.status_code, second.status_code) == (200, 200)
             assert first_path != second_path
             third = await client.post(first_path, json=OPENING)
-            assert (third.status_code, refusal_of(third)) == (503, "too_many_sessions")
+            assert (third.status_code, refusal_of(third)) == (503, "server_full")
             assert int(third.headers["Retry-After"]) > 0
             for _ in range(3):
                 refused = await client.post(first_path, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
@@ -212,7 +326,7 @@ def test_when_all_sessions_are_taken_the_next_is_told_to_wait_for_one_to_end():
     anyio.run(main)
     lines = metrics.render().splitlines()
     assert 'agent_world_mcp_sessions_total{served="toy-library"} 2' in lines
-    assert any(line.startswith('agent_world_refusals_total{code="too_many_sessions"}') for line in lines)
+    assert any(line.startswith('agent_world_refusals_total{code="server_full"}') for line in lines)
 
 
 def test_a_session_that_was_never_opened_or_has_ended_is_not_there():

@@ -9,12 +9,12 @@ from agent_world.environments.model import Call, Json
 from agent_world.rollouts.episode import Episode
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.policies import answer_step, tool_step
-from agent_world.serving.client import EpisodeClient
-from agent_world.serving.episodes_messages import EpisodeRequest
-from agent_world.serving.episodes_tasks import HeldTasks
+from agent_world.serving.episodes.client import EpisodeClient
+from agent_world.serving.episodes.messages import EpisodeRequest
+from agent_world.serving.tasks import GivenTasks
 from agent_world.tasks.model import Task
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
-from tests.serving.episodes_server import LEND, bound, serving
+from tests.serving.episodes.server import LEND, bound, serving
 
 EPISODES, BATCH, CLIENTS = 1000, 25, 8
 
@@ -71,14 +71,14 @@ def test_a_thousand_episodes_end_as_in_process_and_none_is_lost_or_mixed_up():
     plays = {number: the_play(number) for number in range(EPISODES)}
     batches = [{n: plays[n] for n in range(start, EPISODES, EPISODES // BATCH)} for start in range(EPISODES // BATCH)]
     with (
-        serving(HeldTasks([bound(play.task) for play in plays.values()])) as server,
+        serving(GivenTasks([bound(play.task) for play in plays.values()])) as server,
         EpisodeClient(server.url) as client,
         ThreadPoolExecutor(CLIENTS) as threads,
     ):
         found = {}
         for batch in threads.map(lambda batch: over_http(client, batch), batches):
             found |= batch
-        assert server.live.count == 0
+        assert server.places.taken == 0
     assert sorted(found) == list(plays)
     assert len({str(steps) for steps, _ in found.values()}) == EPISODES, "no two are alike, so a mix-up would show"
     with ThreadPoolExecutor(CLIENTS) as threads:

@@ -1,7 +1,7 @@
 """Episodes of another machine: the client of the episode API, with the surface that an episode has in process.
 
 ```python
-from agent_world.serving.client import EpisodeClient
+from agent_world.serving.episodes.client import EpisodeClient
 
 with EpisodeClient("http://127.0.0.1:8765") as client, client.episode("TASK", seed=7) as episode:
     episode.instruction, episode.tools, episode.answer_schema
@@ -30,7 +30,7 @@ from agent_world.identity import artifact_id_of
 from agent_world.rollouts.episode import EpisodeOverError, History, as_malformed, malformed
 from agent_world.rollouts.loop import MAX_STEPS
 from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Policy, Step, Turn
-from agent_world.serving.episodes_messages import (
+from agent_world.serving.episodes.messages import (
     AnswerRequest,
     CallRequest,
     CreateRequest,
@@ -40,10 +40,10 @@ from agent_world.serving.episodes_messages import (
     ReplyRequest,
     Result,
     StepReply,
-    TaskEntry,
     TasksReply,
     rendered,
 )
+from agent_world.serving.tasks import TaskEntry
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -307,7 +307,12 @@ class RemoteEpisode:
             path, body = f"{self._path}/reply", ReplyRequest(n=n, text=step.text or "")
         else:
             path, body = f"{self._path}/call", CallRequest(n=n, tool=step.tool or "", arguments=dict(step.arguments))
-        given = self._client.send(StepReply, "POST", path, body)
+        try:
+            given = self._client.send(StepReply, "POST", path, body)
+        except RequestRefusedError as refused:
+            if refused.code != "call_limit":
+                raise
+            return _notice("refused", "call_limit", refused.message)  # nothing was taken; the answer is still free
         self._sent = n
         self._note(given.outcome)
         return Observation(status=given.status, value=given.value)

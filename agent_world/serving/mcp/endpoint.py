@@ -6,8 +6,9 @@ without one holds nothing to act on. Such a client is told so and falls back by 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,58 +19,62 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 
-from agent_world.serving.guard import SESSION_HEADER, Refusal
-from agent_world.serving.limits import FullError, Place, Places, ServingLimits
+from agent_world.serving.guard import SESSION_HEADER
+from agent_world.serving.idle import LastUse, sweep_for_ever
+from agent_world.serving.limits import Place, Places, ServingLimits
+from agent_world.serving.mcp.offer import ClientState, Offer
 from agent_world.serving.metrics import Metrics
-from agent_world.serving.offer import Live, Offer
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from starlette.types import Message, Receive, Scope, Send
 
-_LIVE = "agent_world.live"
+_STATE = "agent_world.client_state"
 """Key of a request's scope under which the handlers find what its client holds."""
-_RETRY_AFTER_S = 10
 
 
 @dataclass(slots=True)
 class _Client:
-    live: Live
+    state: ClientState
     place: Place
-    used_at: float
-    busy: int = 0
+    last_use: LastUse
 
 
-class McpPath:
+class McpEndpoint:
     """An ASGI endpoint; `running` must be entered before the first request, and ends every session when it is left."""
 
     def __init__(self, path: str, offer: Offer, places: Places, limits: ServingLimits, metrics: Metrics) -> None:
         self.path, self._offer, self._places, self._metrics = path, offer, places, metrics
         self._idle_s = limits.idle_s
         self._clients: dict[str, _Client] = {}
-        server = offer.server(_live_of)
+        server = offer.server(_state_of)
         server.middleware.insert(0, _only_with_a_session)
         # Results as plain JSON: nothing is ever sent while a call runs, and an event stream for each costs more than
-        # most calls. Host and Origin, size and number are the business of the guard and of this class.
+        # most calls. Host and Origin and the size of bodies are the guard's business, the number of sessions ours.
         self._manager = StreamableHTTPSessionManager(
             server,
             json_response=True,
             session_idle_timeout=None,
-            max_request_body_size=limits.body_bytes,
+            max_request_body_size=sys.maxsize,
             max_sessions=None,
         )
+
+    @property
+    def count(self) -> int:
+        """How many sessions are open."""
+        return len(self._clients)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve meanwhile."""
         try:
             async with self._manager.run(), anyio.create_task_group() as group:
-                group.start_soon(self._end_idle_ones_now_and_then)
+                group.start_soon(sweep_for_ever, self._sweep, self._idle_s)
                 try:
                     yield
                 finally:
                     for client in self._clients.values():
-                        client.live.stop()  # or calls that hang would hold up the end
+                        client.state.stop()  # or calls that hang would hold up the end
                     group.cancel_scope.cancel()
         finally:
             for session in list(self._clients):
@@ -79,7 +84,7 @@ class McpPath:
         """Answer one request.
 
         Raises:
-            Refusal: it would open a session, and there is no room.
+            RefusedError: it would open a session, and there is no room.
         """
         session = Headers(scope=scope).get(SESSION_HEADER)
         client = self._clients.get(session or "")
@@ -93,17 +98,13 @@ class McpPath:
     async def end_all(self) -> None:
         """End every session now."""
         for session, client in list(self._clients.items()):
-            client.live.stop()
+            client.state.stop()
             await self._end(session)
 
     async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            place = self._places.take()
-        except FullError as full:
-            sentence = f"{full}".capitalize()
-            raise Refusal(503, "too_many_sessions", sentence, {"Retry-After": str(_RETRY_AFTER_S)}) from None
-        client = _Client(self._offer.open(), place, anyio.current_time())
-        scope[_LIVE] = client.live
+        [place] = self._places.take()
+        client = _Client(self._offer.open(), place, LastUse(anyio.current_time))
+        scope[_STATE] = client.state
         session: str | None = None
 
         async def watched(message: Message) -> None:
@@ -121,10 +122,10 @@ class McpPath:
             if session is None:
                 place.leave()
                 with anyio.CancelScope(shield=True):
-                    await client.live.close()
+                    await client.state.close()
 
     async def _pass_on(self, session: str, client: _Client, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[_LIVE] = client.live
+        scope[_STATE] = client.state
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -134,31 +135,22 @@ class McpPath:
             await send(message)
 
         # A client that only listens (GET) asks for nothing: it may do so without end, and be idle.
-        asks = scope["method"] != "GET"
-        client.busy += asks
-        try:
+        with client.last_use.now() if scope["method"] != "GET" else nullcontext():
             await self._manager.asgi_app(scope, receive, watched)
-        finally:
-            client.busy -= asks
-            if asks:
-                client.used_at = anyio.current_time()
 
     async def _forget(self, session: str) -> None:
         client = self._clients.pop(session, None)
         if client is not None:
             try:
                 with anyio.CancelScope(shield=True):
-                    await client.live.close()
+                    await client.state.close()
             finally:
                 client.place.leave()
 
-    async def _end_idle_ones_now_and_then(self) -> None:
-        while True:
-            await anyio.sleep(min(max(self._idle_s / 4, 0.05), 30))
-            latest = anyio.current_time() - self._idle_s
-            for session, client in list(self._clients.items()):
-                if client.busy == 0 and client.used_at <= latest:
-                    await self._end(session)
+    async def _sweep(self) -> None:
+        for session, client in list(self._clients.items()):
+            if client.last_use.idle(self._idle_s):
+                await self._end(session)
 
     async def _end(self, session: str) -> None:
         """Ask for the end of a session as its client would: the manager has no other way to be told."""
@@ -185,9 +177,9 @@ class McpPath:
         await self._forget(session)
 
 
-def _live_of(context: ServerRequestContext) -> Live:
+def _state_of(context: ServerRequestContext) -> ClientState:
     assert context.request is not None, "requests over HTTP carry their request"
-    return context.request.scope[_LIVE]
+    return context.request.scope[_STATE]
 
 
 async def _only_with_a_session(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

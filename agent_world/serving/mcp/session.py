@@ -6,31 +6,34 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import mcp_types as types
+from mcp.shared.exceptions import MCPError
+
 from agent_world.environments.model import Environment, Json
 from agent_world.environments.session import open_session
 from agent_world.environments.state import EnvironmentState
 from agent_world.rollouts.model import Observation
-from agent_world.serving.held import Held
+from agent_world.serving.exclusive import Exclusive
+from agent_world.serving.limits import CallBudget, call_limit
 from agent_world.serving.metrics import Metrics
 
 if TYPE_CHECKING:
     from agent_world.sandbox import Sandbox
 
 
-class LiveSession:
-    """Opened by the first call, over the snapshot and with `seed`; it has so many `calls`."""
+class EnvironmentSession:
+    """Opened by its first use, over the snapshot and with `seed`; calls and reads of its state spend `budget`."""
 
     def __init__(
-        self, environment: Environment, *, seed: int, sandbox: Sandbox | None, calls: int, metrics: Metrics
+        self, environment: Environment, *, seed: int, sandbox: Sandbox | None, budget: CallBudget, metrics: Metrics
     ) -> None:
-        self._environment, self._calls, self._left, self._metrics = environment, calls, calls, metrics
-        self._session = Held(lambda: open_session(environment, seed, sandbox))
+        self._environment, self._budget, self._metrics = environment, budget, metrics
+        self._session = Exclusive(lambda: open_session(environment, seed, sandbox))
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Observation:
         """As `Session.call`; refused when the calls are used up."""
-        if self._left <= 0:
-            return call_limit(self._calls)
-        self._left -= 1
+        if not self._budget.spend():
+            return call_limit(self._budget)
         began = time.monotonic()
         seen = await self._session.use(lambda session: session.call(tool, arguments))
         self._metrics.calls.add(self._environment.environment_id, tool, seen.status)
@@ -41,8 +44,11 @@ class LiveSession:
         """The state now.
 
         Raises:
+            MCPError: the calls are used up.
             CorruptStateError: code in the session broke it.
         """
+        if not self._budget.spend():
+            raise MCPError(types.INVALID_REQUEST, self._budget.spent, {"code": "call_limit"})
         return await self._session.use(lambda session: session.state())
 
     def stop(self) -> None:
@@ -52,9 +58,3 @@ class LiveSession:
     async def close(self) -> None:
         """Free everything."""
         await self._session.close()
-
-
-def call_limit(calls: int) -> Observation:
-    """What a client sees that has used up its calls."""
-    message = f"A session has {calls} calls, and all of them have been made; open a new one."
-    return Observation(status="refused", value={"error": {"code": "call_limit", "message": message}})

@@ -12,18 +12,18 @@ from mcp.server.stdio import stdio_server
 from agent_world.serving.signals import asked_to_end
 
 if TYPE_CHECKING:
-    from agent_world.serving.offer import Offer
+    from agent_world.serving.mcp.offer import Offer
 
 
 async def serve_stdio(offer: Offer) -> None:
     """Serve until the client leaves. Asked to end by a signal, the process closes its sessions and ends by it."""
-    live = offer.open()
-    server = offer.server(lambda _context: live)
+    state = offer.open()
+    server = offer.server(lambda _context: state)
     async with anyio.create_task_group() as group:
 
         async def end_when_asked() -> None:
             number = await asked_to_end()
-            await live.close()
+            await state.close()
             # A thread is waiting for the next line of the client, and nothing can call it back.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -34,5 +34,5 @@ async def serve_stdio(offer: Offer) -> None:
                 await server.run(reading, writing, server.create_initialization_options())
         finally:
             with anyio.CancelScope(shield=True):
-                await live.close()
+                await state.close()
             group.cancel_scope.cancel()

@@ -12,13 +12,13 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from agent_world.serving.guard import Door
+from agent_world.serving.door import Door
 from tests.rollouts.cases import WRITING
 from tests.serving.offers import TASKS, WITH_DOCUMENTS, attempt, library
 from tests.serving.servers import http_server, stdio_server
 from tests.toy import RULES_DOCUMENT, TOOLS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "clients"
 TOKEN = "a-token-of-more-than-sixteen"
 TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])

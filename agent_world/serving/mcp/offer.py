@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 
-class Live(Protocol):
+class ClientState(Protocol):
     """What one client holds: its sessions, or its episode."""
 
     def stop(self) -> None:
@@ -23,7 +23,7 @@ class Live(Protocol):
         ...
 
 
-ClientOf = Callable[["ServerRequestContext"], Any]
+StateOf = Callable[["ServerRequestContext"], Any]
 """What the client of a request holds: what `Offer.open` gave for it."""
 
 
@@ -32,5 +32,5 @@ class Offer:
     """`name` stands in paths and metrics. `server` makes the MCP server, told how to find what a client holds."""
 
     name: str
-    server: Callable[[ClientOf], Server[Any]]
-    open: Callable[[], Live]
+    server: Callable[[StateOf], Server[Any]]
+    open: Callable[[], ClientState]

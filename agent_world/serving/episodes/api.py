@@ -5,48 +5,42 @@ from __future__ import annotations
 import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from anyio.to_thread import run_sync
 from pydantic import TypeAdapter
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from agent_world.identity import artifact_id_of
 from agent_world.lake.errors import NotFoundError
 from agent_world.rollouts.model import Step
-from agent_world.serving.episodes_messages import (
+from agent_world.serving.episodes.messages import (
     AnswerRequest,
     CallRequest,
     CreateRequest,
     EpisodesReply,
-    ErrorBody,
-    ErrorCode,
-    ErrorReply,
-    RefusedError,
     ReplyRequest,
-    TaskEntry,
     TasksQuery,
     TasksReply,
     json_of,
     rendered,
     request_of,
 )
-from agent_world.serving.episodes_numbered import Wanted
-from agent_world.serving.episodes_openapi import OPERATIONS, document, page
-from agent_world.serving.episodes_registry import EpisodeLimits, LiveEpisodes
-from agent_world.serving.episodes_tasks import TaskSource
-from agent_world.serving.guard import REFUSED
+from agent_world.serving.episodes.numbered import Wanted
+from agent_world.serving.episodes.openapi import OPERATIONS, document, page
+from agent_world.serving.refusals import RefusedError
+from agent_world.serving.tasks import AmbiguousTaskError, TaskEntry
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import Receive, Scope, Send
 
-    from agent_world.sandbox import Sandbox
+    from agent_world.serving.episodes.registry import EpisodeRegistry
+    from agent_world.serving.tasks import TaskSource
 
 _log = logging.getLogger(__name__)
 _CREATE, _QUERY = TypeAdapter(CreateRequest), TypeAdapter(TasksQuery)
@@ -55,27 +49,14 @@ T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class EpisodeRoutes(NamedTuple):
-    """What an application mounts.
-
-    `routes` are absolute (``/v1/...``): put them at the root. `lifespan` must be entered before the first request and
-    left after the last one; leaving ends every live episode. `live` tells how many there are (``live.count``).
-    """
-
-    routes: list[BaseRoute]
-    lifespan: Callable[[], AbstractAsyncContextManager[None]]
-    live: LiveEpisodes
-
-
-def routes(tasks: TaskSource, *, sandbox: Sandbox | None = None, limits: EpisodeLimits | None = None) -> EpisodeRoutes:
-    """The API over the tasks of `tasks`: `LakeTasks(world)` for those of a lake, `HeldTasks([...])` for given ones.
+def episode_routes(tasks: TaskSource, episodes: EpisodeRegistry) -> list[BaseRoute]:
+    """The API over the tasks of `tasks`, whose live episodes `episodes` holds; the routes are absolute (``/v1/...``).
 
     ``POST /v1/episodes``, ``GET`` and ``DELETE /v1/episodes/{id}``, ``POST /v1/episodes/{id}/{call,reply,answer}``,
-    ``GET /v1/tasks``, ``/v1/openapi.json``, ``/v1/docs``. Every error is JSON ``{"error": {"code", "message"}}``.
-    The token, the Host header and metrics are the business of the application around it.
+    ``GET /v1/tasks``, ``/v1/openapi.json``, ``/v1/docs``. What is refused is raised, for the application around it to
+    answer; so are the token, the Host header, the size of bodies and metrics its business.
     """
-    live = LiveEpisodes(limits or EpisodeLimits(), sandbox=sandbox)
-    handlers = _Handlers(tasks, live)
+    handlers = _Handlers(tasks, episodes)
     by_path: dict[str, dict[str, Handler]] = {
         "/v1/openapi.json": {"GET": handlers.openapi},
         "/v1/docs": {"GET": handlers.docs},
@@ -83,14 +64,14 @@ def routes(tasks: TaskSource, *, sandbox: Sandbox | None = None, limits: Episode
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method.upper()] = getattr(handlers, operation.name)
     found: list[BaseRoute] = [Route(path, _Resource(methods)) for path, methods in by_path.items()]
-    return EpisodeRoutes([*found, Route("/v1/{path:path}", _Resource({}))], live.running, live)
+    return [*found, Route("/v1/{path:path}", _Resource({}))]
 
 
 class _Handlers:
     """One method for each operation of the API, called as the operation is."""
 
-    def __init__(self, tasks: TaskSource, live: LiveEpisodes) -> None:
-        self._tasks, self._live = tasks, live
+    def __init__(self, tasks: TaskSource, episodes: EpisodeRegistry) -> None:
+        self._tasks, self._episodes = tasks, episodes
 
     async def list_tasks(self, request: Request) -> Response:
         query = request_of(_QUERY, dict(request.query_params))
@@ -99,27 +80,27 @@ class _Handlers:
     async def open_episodes(self, request: Request) -> Response:
         asked = await self._read(request, _CREATE)
         wanted = await run_sync(self._wanted, asked)
-        opened = await self._live.create(wanted, asked.key)
+        opened = await self._episodes.create(wanted, asked.key)
         return await run_sync(lambda: _json(EpisodesReply(episodes=opened), HTTPStatus.CREATED))
 
     async def show_episode(self, request: Request) -> Response:
-        return _json(await self._live.show(_id(request)))
+        return _json(await self._episodes.show(_id(request)))
 
     async def call_tool(self, request: Request) -> Response:
         asked = await self._read(request, _CALL)
         step = Step(kind="tool", tool=asked.tool, arguments=asked.arguments)
-        return _json(await self._live.step(_id(request), asked.n, step))
+        return _json(await self._episodes.step(_id(request), asked.n, step))
 
     async def reply_to_user(self, request: Request) -> Response:
         asked = await self._read(request, _REPLY)
-        return _json(await self._live.step(_id(request), asked.n, Step(kind="reply", text=asked.text)))
+        return _json(await self._episodes.step(_id(request), asked.n, Step(kind="reply", text=asked.text)))
 
     async def answer(self, request: Request) -> Response:
         asked = await self._read(request, _ANSWER)
-        return _json(await self._live.answer(_id(request), asked.n, asked.answer))
+        return _json(await self._episodes.answer(_id(request), asked.n, asked.answer))
 
     async def close_episode(self, request: Request) -> Response:
-        return _json(await self._live.close(_id(request)))
+        return _json(await self._episodes.close(_id(request)))
 
     async def openapi(self, _request: Request) -> Response:
         return _json(document())
@@ -130,7 +111,7 @@ class _Handlers:
         )
 
     async def _read(self, request: Request, adapter: TypeAdapter[T]) -> T:
-        return request_of(adapter, json_of(await _body(request, self._live.limits.body_bytes)))
+        return request_of(adapter, json_of(await _body(request)))
 
     def _page(self, query: TasksQuery) -> TasksReply:
         entries = self._tasks.entries()
@@ -141,7 +122,7 @@ class _Handlers:
         return TasksReply(tasks=found[: query.limit], next=found[query.limit - 1].task if more else None)
 
     def _wanted(self, asked: CreateRequest) -> list[Wanted]:
-        number, most = sum(each.samples for each in asked.episodes), self._live.limits.most
+        number, most = sum(each.samples for each in asked.episodes), self._episodes.limits.sessions
         if number > most:
             why = f"{number} episodes are more than the {most} that this server ever has at once."
             raise RefusedError(422, "batch_too_large", why)
@@ -152,12 +133,14 @@ class _Handlers:
             except NotFoundError:
                 why = f"There is no task that only {each.task[:200]!r} can mean; /v1/tasks lists them."
                 raise RefusedError(404, "unknown_task", why) from None
+            except AmbiguousTaskError as ambiguous:
+                raise RefusedError(422, "ambiguous_task", f"{ambiguous}.") from None
             wanted += [Wanted(bound=bound, seed=each.seed + sample, sample=sample) for sample in range(each.samples)]
         return wanted
 
 
 class _Resource:
-    """One path: finds the handler of a method, and makes a reply of whatever it raises."""
+    """One path: finds the handler of a method, and makes a refusal of whatever else it raises."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
@@ -169,49 +152,32 @@ class _Resource:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        handler = self._handler(request.method)
         try:
-            response = await self._respond(request)
-        except ClientDisconnect:
-            return
-        await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        try:
-            return await self._handler(request.method)(request)
-        except RefusedError as refused:
-            request.scope[REFUSED] = refused.code
-            response = _json(_error(refused.code, refused.message), refused.status)
-            if refused.retry_after_s is not None:
-                response.headers["retry-after"] = str(refused.retry_after_s)
-            if refused.code == "method_not_allowed":
-                response.headers["allow"] = ", ".join(self._handlers)
-            return response
-        except ClientDisconnect:
+            response = await handler(request)
+        except RefusedError:
             raise
         except Exception:
             # The one place where a fault of the server becomes a reply; what it was stays in the log.
             _log.exception("%s failed", request.method)
-            return _json(_error("internal", "The server failed; its log says why."), 500)
+            raise RefusedError(500, "internal", "The server failed; its log says why.") from None
+        await response(scope, receive, send)
 
     def _handler(self, method: str) -> Handler:
         if not self._handlers:
             raise RefusedError(404, "no_such_path", "There is nothing here; /v1/docs says what there is.")
         if method not in self._handlers:
-            raise RefusedError(405, "method_not_allowed", f"This path takes {', '.join(self._handlers)}.")
+            taken = ", ".join(self._handlers)
+            raise RefusedError(405, "method_not_allowed", f"This path takes {taken}.", {"Allow": taken})
         return self._handlers[method]
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def _body(request: Request) -> bytes:
     declared = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if declared != "application/json":
         # Also what keeps a web page from posting here unasked: a browser asks first before it sends this type.
         raise RefusedError(415, "not_json", "Send the body as content-type application/json.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise RefusedError(413, "too_large", f"A request has at most {most} bytes.")
-    return bytes(body)
+    return await request.body()
 
 
 def _matches(entry: TaskEntry, query: TasksQuery) -> bool:
@@ -224,10 +190,6 @@ def _matches(entry: TaskEntry, query: TasksQuery) -> bool:
 
 def _id(request: Request) -> str:
     return request.path_params["id"]
-
-
-def _error(code: ErrorCode, message: str) -> ErrorReply:
-    return ErrorReply(error=ErrorBody(code=code, message=message))
 
 
 def _json(message: object, status: int = 200) -> Response:

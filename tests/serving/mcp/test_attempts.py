@@ -10,8 +10,8 @@ from mcp.shared.exceptions import MCPError
 from agent_world.identity import VersionId
 from agent_world.rollouts.episode import PinMismatchError
 from agent_world.rollouts.rewards import UnjudgeableTaskError
-from agent_world.serving.attempts import task_offer
 from agent_world.serving.limits import ServingLimits
+from agent_world.serving.mcp.attempts import task_offer
 from agent_world.serving.metrics import Metrics
 from agent_world.world import BoundTask
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
@@ -111,6 +111,18 @@ async def test_an_answer_of_another_shape_is_refused_and_not_judged(url):
             refused = await client.call_tool("submit_answer", answer)
             assert refused.is_error
             assert "invalid_arguments" in refused.content[0].text
+        assert (await play_gold(client, READING)).structured_content == {"outcome": "pass"}
+
+
+@over_http("toy-read")
+async def test_an_answer_that_is_too_long_is_refused_and_the_episode_goes_on(url):
+    async with Client(url) as client:
+        for _ in range(2):
+            refused = await client.call_tool("submit_answer", {"author": "x" * 70_000, "copies": 1})
+            assert refused.is_error
+            error = json.loads(refused.content[0].text)["error"]
+            assert error["code"] == "malformed_step"
+            assert "65536 characters" in error["message"]
         assert (await play_gold(client, READING)).structured_content == {"outcome": "pass"}
 
 

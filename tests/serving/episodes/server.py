@@ -7,8 +7,8 @@ import re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -16,14 +16,14 @@ from typing import Any, Literal
 import httpx
 import jsonschema
 import uvicorn
-from starlette.applications import Starlette
 
 from agent_world.environments.model import Environment
 from agent_world.rollouts.loop import version_of
-from agent_world.serving.episodes import routes
-from agent_world.serving.episodes_openapi import document
-from agent_world.serving.episodes_registry import EpisodeLimits, LiveEpisodes
-from agent_world.serving.episodes_tasks import HeldTasks, TaskSource
+from agent_world.serving.application import Application
+from agent_world.serving.door import Door
+from agent_world.serving.episodes.openapi import document
+from agent_world.serving.limits import Places, ServingLimits
+from agent_world.serving.tasks import GivenTasks, TaskSource
 from agent_world.tasks.model import Task
 from agent_world.world import BoundTask
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
@@ -36,29 +36,28 @@ def bound(task: Task, environment: Environment = ENVIRONMENT) -> BoundTask:
     return BoundTask(version=version_of(task), task=task, environment=environment)
 
 
-TASKS = HeldTasks([bound(READING), bound(WRITING), bound(PROGRAM)])
+TASKS = GivenTasks([bound(READING), bound(WRITING), bound(PROGRAM)])
 
 
 @dataclass(frozen=True)
 class Server:
     url: str
-    live: LiveEpisodes
+    places: Places
     stop: Callable[[], None]
 
 
 @contextmanager
-def serving(tasks: TaskSource = TASKS, *, middleware: Sequence[Any] = (), **limits: Any) -> Iterator[Server]:
-    """A server in a thread of this process; `limits` are those of `EpisodeLimits`."""
-    api = routes(tasks, limits=EpisodeLimits(**limits))
-
-    @asynccontextmanager
-    async def lifespan(_app):
-        async with api.lifespan():
-            yield
-
-    app = Starlette(routes=api.routes, lifespan=lifespan, middleware=middleware)
+def serving(
+    tasks: TaskSource = TASKS,
+    *,
+    door: Door | None = None,
+    around: Callable[[Any], Any] = lambda app: app,
+    **limits: Any,
+) -> Iterator[Server]:
+    """A server in a thread of this process; `limits` are those of `ServingLimits`, `around` is put around it."""
+    app = Application([], tasks=tasks, door=door, limits=ServingLimits(**limits))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=5)
+        config = uvicorn.Config(around(app), log_level="warning", lifespan="on", timeout_graceful_shutdown=5)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -69,7 +68,7 @@ def serving(tasks: TaskSource = TASKS, *, middleware: Sequence[Any] = (), **limi
             assert not thread.is_alive()
 
         try:
-            yield Server(f"http://127.0.0.1:{listening.getsockname()[1]}", api.live, stop)
+            yield Server(f"http://127.0.0.1:{listening.getsockname()[1]}", app.places, stop)
         finally:
             stop()
 

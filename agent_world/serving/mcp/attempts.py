@@ -16,17 +16,17 @@ from mcp.shared.exceptions import MCPError
 
 from agent_world.environments.arguments import complaint
 from agent_world.environments.model import Json
-from agent_world.rollouts.episode import Episode, PinMismatchError
-from agent_world.rollouts.model import Observation, OutcomeStatus
+from agent_world.rollouts.episode import Episode, PinMismatchError, judge_together
+from agent_world.rollouts.model import Observation, OutcomeStatus, Step
 from agent_world.rollouts.rewards import check_judgeable
-from agent_world.serving.blame import blaming
-from agent_world.serving.held import Held
-from agent_world.serving.limits import ServingLimits
-from agent_world.serving.live_session import call_limit
+from agent_world.serving.exclusive import Exclusive
+from agent_world.serving.history import forget
+from agent_world.serving.limits import CallBudget, ServingLimits, call_limit
+from agent_world.serving.mcp.faults import blaming
+from agent_world.serving.mcp.offer import Offer, StateOf
+from agent_world.serving.mcp.prompts import said
+from agent_world.serving.mcp.tools import PublishedTool, failed, no_such_tool, refusal, structured
 from agent_world.serving.metrics import Metrics
-from agent_world.serving.offer import ClientOf, Offer
-from agent_world.serving.prompts import said
-from agent_world.serving.tools import PublishedTool, failed, no_such_tool, refusal, structured
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -78,7 +78,7 @@ def task_offer(
     counted, calls = metrics or Metrics(), (limits or ServingLimits()).calls
     return Offer(
         name=task.task_id,
-        server=lambda client_of: _Surface(bound, client_of).server(),
+        server=lambda state_of: _Handlers(bound, state_of).server(),
         open=lambda: Attempt(bound, sandbox=sandbox, calls=calls, metrics=counted),
     )
 
@@ -94,9 +94,9 @@ class Attempt:
     """What one client holds: an episode that its first step opens. It has so many `calls`, and one answer."""
 
     def __init__(self, bound: BoundTask, *, sandbox: Sandbox | None, calls: int, metrics: Metrics) -> None:
-        self._bound, self._calls, self._left, self._metrics = bound, calls, calls, metrics
+        self._bound, self._budget, self._metrics = bound, CallBudget(calls), metrics
         self._opened = self._ended = False
-        self._episode = Held(lambda: self._open(sandbox))
+        self._episode = Exclusive(lambda: self._open(sandbox))
 
     async def call(self, tool: str, arguments: Mapping[str, Json]) -> Seen:
         """Call a tool of the environment."""
@@ -107,7 +107,7 @@ class Attempt:
         return (await self._take(REPLY, lambda episode: episode.reply(text))).observation
 
     async def answer(self, value: Json) -> OutcomeStatus | Observation:
-        """Give the answer and have it judged; an observation when it is too late for one."""
+        """Give the answer and have it judged; an observation when it is too late for one, or it is too long."""
         return await self._episode.use(lambda episode: self._answered(episode, value))
 
     def stop(self) -> None:
@@ -122,9 +122,8 @@ class Attempt:
             self._metrics.outcomes.add(self._bound.task.task_id, "abandoned")
 
     async def _take(self, name: str, step: Callable[[Episode], Observation]) -> Seen:
-        if self._left <= 0:
-            return Seen(call_limit(self._calls))
-        self._left -= 1
+        if not self._budget.spend():
+            return Seen(call_limit(self._budget))
         began = time.monotonic()
         seen = await self._episode.use(lambda episode: self._taken(episode, step))
         self._metrics.calls.add(self._bound.task.task_id, name, seen.observation.status)
@@ -142,14 +141,21 @@ class Attempt:
             return Seen(_over(episode))
         observation = step(episode)
         self._note_end(episode)
-        return Seen(observation, episode.uncut.get(len(episode.steps) - 1))
+        whole = episode.uncut.get(len(episode.steps) - 1)
+        forget(episode)
+        return Seen(observation, whole)
 
     def _answered(self, episode: Episode, value: Json) -> OutcomeStatus | Observation:
         if episode.over:
             return _over(episode)
-        outcome = episode.answer(value)
+        observation = episode.take(Step(kind="answer", answer=value))
+        forget(episode)
+        if not episode.over:
+            return observation
+        judge_together([episode])
         self._note_end(episode)
-        return outcome.status
+        assert episode.outcome is not None, "it was judged"
+        return episode.outcome.status
 
     def _note_end(self, episode: Episode) -> None:
         if self._ended or episode.outcome is None:
@@ -161,11 +167,11 @@ class Attempt:
             _log.warning("an episode of task %s ended as infra_error: %s", task, outcome.detail)
 
 
-class _Surface:
-    """What requests come to; in whose attempt, `client_of` says."""
+class _Handlers:
+    """What requests come to; in whose attempt, `state_of` says."""
 
-    def __init__(self, bound: BoundTask, client_of: ClientOf) -> None:
-        self._client_of = client_of
+    def __init__(self, bound: BoundTask, state_of: StateOf) -> None:
+        self._state_of = state_of
         self._task, environment = bound.task, bound.environment
         self._environment = environment.title
         self._tools = {tool.name: PublishedTool(tool.name, tool.public()) for tool in environment.tools}
@@ -211,7 +217,7 @@ class _Surface:
     async def call_tool(
         self, context: ServerRequestContext, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        attempt: Attempt = self._client_of(context)
+        attempt: Attempt = self._state_of(context)
         arguments = params.arguments or {}
         if params.name == self._submit:
             return await self._submitted(attempt, arguments)

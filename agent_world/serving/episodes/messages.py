@@ -1,29 +1,21 @@
-"""What goes over the wire of the episode API: requests, replies, and refusals with their codes."""
+"""What goes over the wire of the episode API: requests and replies."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, Strict, TypeAdapter, ValidationError
 
 from agent_world.environments.model import Json, PublicTool
-from agent_world.errors import AgentWorldError
 from agent_world.identity import VersionId
 from agent_world.rollouts.model import ObservationStatus, OutcomeStatus
 from agent_world.sandbox import strict_json
+from agent_world.sandbox.strict_json import StrictJsonError
+from agent_world.serving.refusals import Code, RefusedError
+from agent_world.serving.tasks import TaskEntry
 from agent_world.tasks.model import Purpose, Tier
-
-DEEPEST = 64
-"""Levels of nesting that a request may have: nothing that a task asks for is near it."""
-
-ErrorCode = Literal[
-    "malformed_json", "invalid_request", "too_large", "not_json", "method_not_allowed", "no_such_path",
-    "unknown_task", "unusable_task", "batch_too_large", "key_conflict",
-    "unknown_episode", "episode_closed", "episode_expired", "episode_over", "step_conflict",
-    "server_full", "shutting_down", "internal",
-]  # fmt: skip
 
 T = TypeVar("T")
 _FORBID: Any = {"extra": "forbid"}
@@ -157,21 +149,6 @@ class TasksQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry:
-    """One task as it is listed: what an agent may know, and what it is meant for.
-
-    `task` and `environment` are exact versions. `tier` is null for a task that no gate has seen.
-    """
-
-    task: VersionId
-    environment: VersionId
-    instruction: str
-    tier: Tier | None = None
-    purpose: Purpose = "general"
-    round: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TasksReply:
     """One page of tasks; `next` is the `after` of the next page, null on the last one."""
 
@@ -183,7 +160,7 @@ class TasksReply:
 class ErrorBody:
     """What was wrong, for programs and for people."""
 
-    code: ErrorCode
+    code: Code
     message: str
 
 
@@ -194,18 +171,6 @@ class ErrorReply:
     error: ErrorBody
 
 
-class RefusedError(AgentWorldError):
-    """A request that is refused with an HTTP status; `retry_after_s` says when it may be tried again."""
-
-    def __init__(self, status: int, code: ErrorCode, message: str, retry_after_s: int | None = None) -> None:
-        super().__init__(status, code, message, retry_after_s)
-        self.code: ErrorCode = code
-        self.status, self.message, self.retry_after_s = status, message, retry_after_s
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.message}"
-
-
 def json_of(body: bytes) -> Json:
     """The value of a request body.
 
@@ -213,12 +178,9 @@ def json_of(body: bytes) -> Json:
         RefusedError: it is not JSON, has more than one meaning, or is nested too deeply.
     """
     try:
-        value = strict_json.loads(body)
-        if not nested_within(value, DEEPEST):
-            raise ValueError(f"nested more than {DEEPEST} deep")
-    except ValueError as error:
+        return strict_json.loads(body)
+    except StrictJsonError as error:
         raise RefusedError(400, "malformed_json", f"The body is not JSON that can be read: {error}.") from None
-    return value
 
 
 def request_of(adapter: TypeAdapter[T], value: Json) -> T:
@@ -247,21 +209,6 @@ def rendered(value: object) -> bytes:
     """
     text = json.dumps(value, default=_fields, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
-
-
-def nested_within(value: Json, levels: int) -> bool:
-    """Whether lists and objects in `value` lie in each other at most so many levels deep."""
-    layer = [value]
-    for _ in range(levels):
-        layer = [
-            item
-            for each in layer
-            if isinstance(each, (dict, list))
-            for item in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not layer:
-            return True
-    return not any(isinstance(each, (dict, list)) for each in layer)
 
 
 def _fields(value: Any) -> dict[str, Any]:

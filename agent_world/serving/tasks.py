@@ -1,22 +1,51 @@
-"""Where the episode API takes its tasks from: a lake, or a list."""
+"""Where servers take their tasks from: a lake, or a list."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, get_args
 
-from agent_world.identity import artifact_id_of
+from agent_world.errors import AgentWorldError
+from agent_world.identity import VersionId, artifact_id_of
 from agent_world.lake.errors import NotFoundError
-from agent_world.serving.episodes_messages import TaskEntry
-from agent_world.tasks.model import Tier
+from agent_world.tasks.model import Purpose, Tier
 
 if TYPE_CHECKING:
     from agent_world.world import BoundTask, World
 
 _KEPT = 4096
+_NAMED = 5
 _COLUMNS = ("version_id", "environments", "instruction", "tier", "purpose", "round")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry:
+    """One task as it is listed: what an agent may know, and what it is meant for.
+
+    `task` and `environment` are exact versions. `tier` is null for a task that no gate has seen.
+    """
+
+    task: VersionId
+    environment: VersionId
+    instruction: str
+    tier: Tier | None = None
+    purpose: Purpose = "general"
+    round: int = 0
+
+
+class AmbiguousTaskError(AgentWorldError):
+    """`ref` could mean each of these `versions`."""
+
+    def __init__(self, ref: str, versions: Sequence[VersionId]) -> None:
+        super().__init__(ref, tuple(versions))
+        self.ref, self.versions = ref, tuple(versions)
+
+    def __str__(self) -> str:
+        more = "" if len(self.versions) <= _NAMED else f" and {len(self.versions) - _NAMED} more"
+        return f"the task {self.ref!r} could be {', '.join(self.versions[:_NAMED])}{more}; name one of these versions"
 
 
 class TaskSource(Protocol):
@@ -30,13 +59,14 @@ class TaskSource(Protocol):
         """The one whose version or key is `ref` or starts so.
 
         Raises:
-            NotFoundError: none or several, or it may not be attempted.
+            NotFoundError: none, or it may not be attempted.
+            AmbiguousTaskError: several, and none of them is the current one.
         """
         ...
 
 
-class HeldTasks:
-    """Tasks that the caller holds."""
+class GivenTasks:
+    """Tasks that the caller gives."""
 
     def __init__(self, tasks: Collection[BoundTask]) -> None:
         self._tasks = {bound.version: bound for bound in sorted(tasks, key=lambda bound: bound.version)}
@@ -55,17 +85,19 @@ class HeldTasks:
         ]
 
     def task(self, ref: str) -> BoundTask:
-        """The one whose version or key is `ref` or starts so.
+        """The one whose version or key is `ref` or starts so. Of two versions none is taken to be meant.
 
         Raises:
-            NotFoundError: none or several.
+            NotFoundError: none.
+            AmbiguousTaskError: several.
         """
-        if exact := [bound for version, bound in self._tasks.items() if ref in (version, artifact_id_of(version))]:
-            return exact[0]
-        found = [bound for version, bound in self._tasks.items() if ref and version.startswith(ref)]
-        if len(found) != 1:
+        named = [version for version in self._tasks if ref in (version, artifact_id_of(version))]
+        found = named or [version for version in self._tasks if ref and version.startswith(ref)]
+        if not found:
             raise NotFoundError("task", ref)
-        return found[0]
+        if len(found) > 1:
+            raise AmbiguousTaskError(ref, found)
+        return self._tasks[found[0]]
 
 
 class LakeTasks:
@@ -89,7 +121,7 @@ class LakeTasks:
             return self._entries
 
     def task(self, ref: str) -> BoundTask:
-        """The one whose version or key is `ref` or starts so.
+        """The one whose version or key is `ref` or starts so; of a key, the current version.
 
         Raises:
             NotFoundError: none or several, or it was not accepted, or it is of another environment.

@@ -1,7 +1,7 @@
 """Environments over MCP: each client acts in sessions of its own.
 
-Tools act, documents are resources, tasks are prompts. There is no judge here: see `serving.attempts` for a task that
-has one.
+Tools act, documents are resources, tasks are prompts. There is no judge here: see `serving.mcp.attempts` for a task
+that has one.
 """
 
 from __future__ import annotations
@@ -16,31 +16,30 @@ from mcp.shared.exceptions import MCPError
 
 from agent_world.environments.model import Environment
 from agent_world.errors import BadInputError
-from agent_world.serving import documents, prompts
-from agent_world.serving.blame import blaming
-from agent_world.serving.limits import ServingLimits
-from agent_world.serving.live_session import LiveSession
+from agent_world.serving.limits import CallBudget, ServingLimits
+from agent_world.serving.mcp import documents, prompts
+from agent_world.serving.mcp.faults import blaming
+from agent_world.serving.mcp.offer import Offer, StateOf
+from agent_world.serving.mcp.session import EnvironmentSession
+from agent_world.serving.mcp.tools import PublishedTool, no_such_tool, published_name
 from agent_world.serving.metrics import Metrics
-from agent_world.serving.offer import ClientOf, Offer
-from agent_world.serving.tools import PublishedTool, no_such_tool, published_name
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
     from agent_world.sandbox import Sandbox
-    from agent_world.serving.episodes_messages import TaskEntry
-    from agent_world.serving.episodes_tasks import TaskSource
+    from agent_world.serving.tasks import TaskEntry, TaskSource
 
 _RESOURCE_NOT_FOUND = -32002
 
 
-class LiveSessions:
+class ClientSessions:
     """What one client holds: a session in each environment, by the key of it."""
 
-    def __init__(self, sessions: dict[str, LiveSession]) -> None:
+    def __init__(self, sessions: dict[str, EnvironmentSession]) -> None:
         self._sessions = sessions
 
-    def of(self, environment: Environment) -> LiveSession:
+    def of(self, environment: Environment) -> EnvironmentSession:
         """The session in this environment."""
         return self._sessions[environment.environment_id]
 
@@ -75,11 +74,12 @@ def environment_offer(
     refuse_twice(environments)
     counted, calls = metrics or Metrics(), (limits or ServingLimits()).calls
 
-    def open() -> LiveSessions:
-        return LiveSessions(
+    def open() -> ClientSessions:
+        budget = CallBudget(calls)
+        return ClientSessions(
             {
-                environment.environment_id: LiveSession(
-                    environment, seed=seed, sandbox=sandbox, calls=calls, metrics=counted
+                environment.environment_id: EnvironmentSession(
+                    environment, seed=seed, sandbox=sandbox, budget=budget, metrics=counted
                 )
                 for environment in environments
             }
@@ -87,7 +87,7 @@ def environment_offer(
 
     return Offer(
         name=environments[0].environment_id if len(environments) == 1 else "agent-world",
-        server=lambda client_of: _Surface(environments, tasks, client_of).server(),
+        server=lambda state_of: _Handlers(environments, tasks, state_of).server(),
         open=open,
     )
 
@@ -104,13 +104,13 @@ def refuse_twice(environments: Sequence[Environment]) -> None:
             raise BadInputError(f"environment {key}", "named twice", "serve one version of it, once")
 
 
-class _Surface:
-    """What requests come to; in which session, `client_of` says."""
+class _Handlers:
+    """What requests come to; in which session, `state_of` says."""
 
-    def __init__(self, environments: Sequence[Environment], tasks: TaskSource | None, client_of: ClientOf) -> None:
+    def __init__(self, environments: Sequence[Environment], tasks: TaskSource | None, state_of: StateOf) -> None:
         self._environments = {environment.environment_id: environment for environment in environments}
         self._single = environments[0] if len(environments) == 1 else None
-        self._tasks, self._client_of = tasks, client_of
+        self._tasks, self._state_of = tasks, state_of
         self._tools: dict[str, tuple[Environment, str, PublishedTool]] = {}
         for environment in environments:
             for tool in environment.tools:
@@ -181,8 +181,8 @@ class _Surface:
         versions = {environment.version for environment in self._environments.values()}
         return [entry for entry in self._tasks.entries() if entry.environment in versions]
 
-    def _session(self, context: ServerRequestContext, environment: Environment) -> LiveSession:
-        return self._client_of(context).of(environment)
+    def _session(self, context: ServerRequestContext, environment: Environment) -> EnvironmentSession:
+        return self._state_of(context).of(environment)
 
 
 def _introduced(environment: Environment) -> str:

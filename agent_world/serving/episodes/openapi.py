@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from agent_world.serving.episodes_messages import (
+from agent_world.serving.episodes.messages import (
     AnswerRequest,
     CallRequest,
     CreateRequest,
@@ -49,7 +49,8 @@ class Operation:
 
 
 _IN_EPISODE = (404, 410)
-_BODY = (400, 413, 415, 422)
+_BODY = (400, 408, 413, 415, 422)
+_ANY = (401, 403, 421, 500)
 EPISODE = "/v1/episodes/{id}"
 OPERATIONS = (
     Operation(
@@ -85,12 +86,15 @@ OPERATIONS = (
 _ERRORS = {
     400: "The body is no JSON that can be read.",
     401: "The token is missing or wrong.",
+    403: "The Origin header names another site.",
     404: "There is no such episode or task.",
-    409: "The step, or the key, does not fit what was done before; or the episode has ended.",
-    410: "The episode was closed, or expired.",
+    408: "The body was not there in time.",
+    409: "The step, or the key, does not fit what was done before; or the episode has ended, or has no calls left.",
+    410: "The episode was closed, or expired; or the reply of this step is not kept any more.",
     413: "The body is too large.",
     415: "The body is not declared as application/json.",
-    422: "A field is missing, unknown or wrong.",
+    421: "The Host header names another server.",
+    422: "A field is missing, unknown or wrong; or the answer is too long.",
     500: "The server failed.",
     503: "There is no room now; Retry-After says in how many seconds to try again.",
 }
@@ -123,7 +127,7 @@ def document() -> dict[str, Any]:
 
 
 def _described(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
-    errors = {str(status): _content(_ERRORS[status], ErrorReply, schemas) for status in (*operation.errors, 401, 500)}
+    errors = {str(status): _content(_ERRORS[status], ErrorReply, schemas) for status in (*operation.errors, *_ANY)}
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,

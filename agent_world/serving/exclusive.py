@@ -1,4 +1,4 @@
-"""Something that one client holds on the server: several of its requests may want it at the same time."""
+"""Something for one user at a time on the server: several requests may want it at once, and it may hang."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agent_world.errors import AgentWorldError
 class Stoppable(Protocol):
     """A session or an episode."""
 
-    def stop(self) -> None:
+    def stop(self) -> object:
         """End what runs in it, from another thread."""
         ...
 
-    def close(self) -> None:
+    def close(self) -> object:
         """Free everything."""
         ...
 
@@ -35,12 +35,12 @@ class ClosedError(AgentWorldError):
         return "this session has ended; open a new one"
 
 
-class Held(Generic[T]):
+class Exclusive(Generic[T]):
     """Opened by its first use; used in a thread of its own, so that a tool that hangs holds up nobody else."""
 
     def __init__(self, open: Callable[[], T]) -> None:
         self._open, self._one_at_a_time = open, CapacityLimiter(1)
-        self._held: T | None = None
+        self._opened: T | None = None
         self._closed = False
 
     async def use(self, work: Callable[[T], R]) -> R:
@@ -54,9 +54,10 @@ class Held(Generic[T]):
     def stop(self) -> None:
         """End what runs in it now, so that whoever waits for that gets an answer at once; no use of it begins."""
         self._closed = True
-        if self._held is not None:
+        if self._opened is not None:
+            # A use in another thread may have freed it meanwhile: it has ended then, which is what was asked.
             with suppress(AgentWorldError, OSError):
-                self._held.stop()
+                self._opened.stop()
 
     async def close(self) -> None:
         """Stop, and free everything; closing again is harmless."""
@@ -67,13 +68,13 @@ class Held(Generic[T]):
     def _use(self, work: Callable[[T], R]) -> R:
         if self._closed:
             raise ClosedError
-        if self._held is None:
-            self._held = self._open()
+        if self._opened is None:
+            self._opened = self._open()
             if self._closed:  # stopped meanwhile, when there was nothing to stop
                 raise ClosedError
-        return work(self._held)
+        return work(self._opened)
 
     def _free(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()

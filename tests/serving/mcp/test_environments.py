@@ -16,9 +16,10 @@ from agent_world.errors import BadInputError
 from agent_world.identity import VersionId
 from agent_world.rollouts.model import Observation
 from agent_world.serving.application import paths
-from agent_world.serving.environments import environment_offer
 from agent_world.serving.limits import ServingLimits
-from agent_world.serving.tools import PublishedTool, published_name
+from agent_world.serving.mcp.environments import environment_offer
+from agent_world.serving.mcp.tools import PublishedTool, published_name
+from agent_world.serving.tasks import GivenTasks
 from tests.serving.offers import ODD, OTHER, TASKS, TOY, WITH_DOCUMENTS, library
 from tests.serving.servers import http_server, over_both, stdio_server
 from tests.toy import RULES_DOCUMENT, TOOLS
@@ -281,6 +282,40 @@ def test_a_fault_of_the_server_is_called_one_and_tells_nothing_more(caplog):
 
     anyio.run(main)
     assert any(record.exc_info and record.exc_info[0] is UnusableEnvironmentError for record in caplog.records)
+
+
+def test_documents_that_are_read_count_as_calls():
+    async def main() -> None:
+        offer = library(WITH_DOCUMENTS, limits=ServingLimits(calls=3))
+        async with http_server(offer) as (url,), Client(url) as client:
+            [rules] = (await client.list_resources()).resources
+            for _ in range(2):
+                await client.read_resource(rules.uri, cache_mode="bypass")
+            for ask in (partial(client.read_resource, rules.uri), client.list_resources):
+                with pytest.raises(MCPError, match="has 3 calls") as refused:
+                    await ask(cache_mode="bypass")
+                assert refused.value.data == {"code": "call_limit"}
+            refused = await client.call_tool("search_books", {"title": "maps"})
+            assert refused.is_error
+            assert "call_limit" in refused.content[0].text
+
+    anyio.run(main)
+
+
+def test_prompts_of_two_versions_of_a_task_are_told_apart():
+    older, newer = (replace(TASKS.task("toy-read"), version=VersionId(f"toy-read@{n}")) for n in (1, 2))
+    tasks = GivenTasks([older, newer, TASKS.task("toy-write")])
+
+    async def main() -> None:
+        async with http_server(library(tasks=tasks)) as (url,), Client(url) as client:
+            names = [prompt.name for prompt in (await client.list_prompts()).prompts]
+            assert names == ["toy-read@1", "toy-read@2", "toy-write"]
+            for name in names:
+                assert (await client.get_prompt(name)).messages
+            with pytest.raises(MCPError, match="no prompt called toy-read"):
+                await client.get_prompt("toy-read")
+
+    anyio.run(main)
 
 
 def test_a_session_has_so_many_calls():

@@ -16,10 +16,7 @@ import mcp_types as types
 from agent_world.environments.arguments import complaint
 from agent_world.environments.model import Environment, Json, PublicTool
 from agent_world.rollouts.model import Observation
-from agent_world.serving.episodes_messages import nested_within
 
-_DEEPEST = 200
-"""Levels of a result: those who write and read JSON, here and in clients, give up not far above."""
 _PREFIX = 14
 """Characters of a prefix: with two underscores and a tool's name of 48 they make the 64 that model providers take."""
 
@@ -51,8 +48,6 @@ class PublishedTool:
         if observation.status != "ok":
             return failed(observation)
         value = observation.value if whole is None else whole
-        if not nested_within(value, _DEEPEST):
-            return refusal("protocol_error", f"The result is nested more than {_DEEPEST} deep.")
         text = _text(observation.value)
         if (problem := complaint(self._schema, value)) is not None:
             broken = types.TextContent(type="text", text=f"This breaks the tool's own output schema: {problem}")

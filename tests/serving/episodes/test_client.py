@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from agent_world import world
@@ -15,11 +14,12 @@ from agent_world.rollouts.episode import Episode, EpisodeOverError
 from agent_world.rollouts.loop import EpisodeSpec, roll_out
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.policies import Gold, Null, Wrong
-from agent_world.serving.client import EpisodeClient, EpisodeServerError, RequestRefusedError, play
-from agent_world.serving.episodes_messages import EpisodeRequest
-from agent_world.serving.episodes_tasks import HeldTasks, LakeTasks
+from agent_world.serving.door import Door
+from agent_world.serving.episodes.client import EpisodeClient, EpisodeServerError, RequestRefusedError, play
+from agent_world.serving.episodes.messages import EpisodeRequest
+from agent_world.serving.tasks import GivenTasks, LakeTasks
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
-from tests.serving.episodes_server import DEADLINE_S, LEND, FaultyWire, Http, Server, bound, serving, together
+from tests.serving.episodes.server import DEADLINE_S, LEND, FaultyWire, Http, Server, bound, serving, together
 from tests.toy_lake import save_toy
 
 ALL = [READING, WRITING, PROGRAM]
@@ -93,11 +93,11 @@ def test_an_answer_that_is_none_fails(client):
 
 
 def test_leaving_without_an_answer_fails_and_frees_the_episode(server, client):
-    before = server.live.count
+    before = server.places.taken
     with client.episode("toy-read") as remote:
-        assert server.live.count == before + 1
+        assert server.places.taken == before + 1
     assert (remote.outcome.status, remote.outcome.reward) == ("fail", 0.0)
-    assert server.live.count == before
+    assert server.places.taken == before
 
 
 def test_a_group_has_a_seed_for_each_sample(client):
@@ -110,7 +110,7 @@ def test_a_group_has_a_seed_for_each_sample(client):
 
 def test_tasks_are_listed_over_all_pages():
     many = [bound(replace(READING, task_id=f"toy-{number:04}")) for number in range(1100)]
-    with serving(HeldTasks([*many, bound(WRITING)])) as server, EpisodeClient(server.url) as client:
+    with serving(GivenTasks([*many, bound(WRITING)])) as server, EpisodeClient(server.url) as client:
         listed = list(client.tasks(environment="toy-library", purpose="general"))
         assert [entry.task for entry in listed] == sorted(task.version for task in [*many, bound(WRITING)])
         assert listed[0].instruction == READING.instruction
@@ -125,10 +125,10 @@ def lose_first(what):
 @pytest.mark.parametrize("what", ["lose the request", "lose the reply"])
 @pytest.mark.parametrize("task", [WRITING, PROGRAM], ids=lambda task: task.task_id)
 def test_nothing_acts_twice_when_every_request_or_reply_is_lost_once(server, task, what):
-    before = server.live.count
+    before = server.places.taken
     with FaultyWire(server, lose_first(what)) as wire, EpisodeClient(wire.url) as client:
         with client.episode(task.task_id) as remote, Episode(task, ENVIRONMENT, seed=0) as local:
-            assert server.live.count == before + 1, "the lost creation left no second one"
+            assert server.places.taken == before + 1, "the lost creation left no second one"
             assert perform(remote, task.plan, task.answer) == perform(local, task.plan, task.answer)
             assert remote.outcome.status == "pass", "a second loan would have failed"
         with client.episode(task.task_id) as abandoned:
@@ -136,7 +136,7 @@ def test_nothing_acts_twice_when_every_request_or_reply_is_lost_once(server, tas
         assert abandoned.outcome.status == "fail"
     assert set(wire.seen.values()) == {2}, "every request was lost once and came again as it was"
     assert len(wire.seen) == 1 + len(task.plan) + 2 + 2
-    assert server.live.count == before
+    assert server.places.taken == before
 
 
 def test_the_second_reply_may_be_lost_as_well(server):
@@ -176,7 +176,7 @@ def test_a_server_that_comes_back_without_the_episode_is_an_infra_error(client):
 
 
 def test_a_full_server_is_waited_for():
-    with serving(most=2) as server, EpisodeClient(server.url) as client:
+    with serving(sessions=2) as server, EpisodeClient(server.url) as client:
         started = threading.Barrier(6)
 
         def one(seed: int) -> str:
@@ -189,7 +189,7 @@ def test_a_full_server_is_waited_for():
 
 
 def test_patience_ends():
-    with serving(most=1) as server, impatient(server.url) as client, client.episode("toy-read"):
+    with serving(sessions=1) as server, impatient(server.url) as client, client.episode("toy-read"):
         with pytest.raises(EpisodeServerError, match=r"HTTP 503.*server_full"):
             client.episode("toy-read")
 
@@ -208,23 +208,9 @@ def test_a_request_that_cannot_be_granted_is_not_tried_again(client, requests, c
     assert caught.value.code == code
 
 
-class Door:
-    """Lets in who brings the token."""
-
-    def __init__(self, app) -> None:
-        self.app = app
-
-    async def __call__(self, scope, receive, send) -> None:
-        if scope["type"] == "http" and (b"authorization", b"Bearer open sesame") not in scope["headers"]:
-            error = {"error": {"code": "unauthorised", "message": "no token"}}
-            await JSONResponse(error, 401)(scope, receive, send)
-        else:
-            await self.app(scope, receive, send)
-
-
 def test_a_token_opens_the_door():
-    with serving(middleware=[Middleware(Door)]) as server:
-        with EpisodeClient(server.url, token="open sesame") as client, client.episode("toy-read") as episode:
+    with serving(door=Door(token="open, open, sesame")) as server:
+        with EpisodeClient(server.url, token="open, open, sesame") as client, client.episode("toy-read") as episode:
             assert episode.answer(READING.answer).status == "pass"
         for token in (None, "sesame"):
             with EpisodeClient(server.url, token) as client, pytest.raises(RequestRefusedError) as caught:
@@ -247,7 +233,7 @@ class Elsewhere:
 
 
 def test_a_server_that_is_another_one_is_named():
-    with serving(middleware=[Middleware(Elsewhere)]) as server, impatient(server.url) as client:
+    with serving(around=Elsewhere) as server, impatient(server.url) as client:
         with pytest.raises(EpisodeServerError, match="no reply of the episode API"):
             client.episode("toy-read")
 
@@ -284,7 +270,7 @@ def test_a_policy_without_an_answer_fails_after_its_last_step(client):
 
 
 def test_the_example_of_the_docs_runs(tmp_path, capsys):
-    docs = (Path(__file__).parents[2] / "docs" / "environments.md").read_text("utf-8")
+    docs = (Path(__file__).parents[3] / "docs" / "environments.md").read_text("utf-8")
     section = docs.partition("\n## Plug the HTTP API into a trainer\n")[2]
     example = section.partition("```python\n")[2].partition("```")[0]
     lake = world.open(tmp_path / "lake", create=True)

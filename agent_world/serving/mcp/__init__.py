@@ -1,0 +1,1 @@
+"""Environments and tasks over the Model Context Protocol, to any client that speaks it."""
