@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, WrapSerializer
 
 T = TypeVar("T")
 
 LEFT_OUT_WHEN_EMPTY = Field(exclude_if=lambda value: not value)
 """Annotates a field that the JSON form has only when not empty: what was made before it came keeps its identity."""
+
+OF_ANY_KIND = WrapSerializer(lambda value, serialize: serialize(dict(value)))
+"""Annotates a mapping that need not be a dict."""
 
 
 @cache

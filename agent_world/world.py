@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,7 +162,7 @@ def save_trajectory(
 
     Observations that were cut for the policy are kept whole as blobs.
     """
-    record: dict[str, Any] = encode(trajectory)
+    record: dict[str, Any] = encode(replace(trajectory, uncut={}))
     payload = {
         "task": trajectory.task,
         "environment": trajectory.environment,

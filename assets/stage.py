@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import dagster as dg
 
 from agent_world.engine import Engine, Failure, Spent, Stopwatch
+from agent_world.environments.runtime import runtime_here
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, canonical_json, derivation_hash, sha256
 from agent_world.lake.batch import Batch
@@ -60,7 +61,8 @@ def commit(
 ) -> Batch:  # fmt: skip
     """Fill and commit one batch, unless it is committed already; a second run changes nothing.
 
-    Its row in `costs` is what was `spent` on it before, or what `fill` takes when nothing was.
+    Its row in `costs` is what was `spent` on it before, or what `fill` takes when nothing was; its row in `runtimes`
+    says under which versions that was done.
     """
     run_id = context.op_execution_context.run_id
     with world.begin(stage, partition, derivation=derivation, run_id=run_id) as batch:
@@ -68,6 +70,7 @@ def commit(
             stopwatch = Stopwatch()
             fill(batch)
             batch.record("costs", {"stage": stage, "subject": partition, **(spent or stopwatch.spent())._asdict()})
+            batch.record("runtimes", {"stage": stage, "subject": partition, **runtime_here()._asdict()})
     reach("after_stage_commit")
     return batch
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from lake_schemas.base import TableSpec, boolean, integer, json_text, text
 
+PRACTISED = ("practice", "control")
+"""Purposes of tasks that are demonstrated only: they skip `random` and `solver`, and earn no reward."""
+
 TABLE = TableSpec(
     name="tasks",
     shape="artifact",
@@ -15,6 +18,7 @@ TABLE = TableSpec(
         text("kind", "graph or program"),
         json_text("environments", "pinned environment versions"),
         text("instruction", "what the agent is asked"),
+        json_text("user", "what the simulated user knows and wants beyond that; null where there is nothing"),
         json_text("answer_schema", "public field names and types"),
         json_text("answer", "gold answer, from execution"),
         json_text("plan", "gold calls"),

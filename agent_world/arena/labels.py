@@ -10,6 +10,7 @@ from agent_world.arena.model import FailureLabel
 from agent_world.environments.model import Call
 from agent_world.identity import canonical_json
 from agent_world.rollouts.model import Trajectory
+from agent_world.rollouts.rewards import CORRUPT_STATE
 from agent_world.tasks.model import Task
 
 _REPEATS_OF_A_LOOP = 3
@@ -55,7 +56,7 @@ def _label(trajectory: Trajectory, task: Task, made: Sequence[Call], position: i
         return "loop"
     if position is not None:
         return _label_of_plan(made, task.plan, position)
-    if _STATE_CRITERION in trajectory.outcome.failed:
+    if {_STATE_CRITERION, CORRUPT_STATE} & {*trajectory.outcome.failed}:
         return "wrong_final_state"
     return "wrong_answer"
 

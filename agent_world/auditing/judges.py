@@ -61,7 +61,7 @@ class Word(NamedTuple):
 
 def judge_theme(uri: str, version: VersionId) -> list[Word]:
     """Its title, description and tools still pass; a tool that was kept and no longer does counts too."""
-    theme = decode(Theme, _world(uri).payload(version))
+    theme = decode(Theme, world_at(uri).payload(version))
     document = ThemeDocument(source=theme.source, origin=theme.origin, data=b"", licence=theme.licence)
     found = theme_of(
         Draft(
@@ -75,7 +75,7 @@ def judge_theme(uri: str, version: VersionId) -> list[Word]:
 
 def judge_database(uri: str, version: VersionId) -> list[Word]:
     """Two loads, the digest, the measured integrity; the gate itself where no workflow added its tables."""
-    world = _world(uri)
+    world = world_at(uri)
     database, files = decode(Database, world.payload(version)), world.files(version)
     faults = database_faults(database, files)
     if not any(table.workflow for table in database.tables):
@@ -85,7 +85,7 @@ def judge_database(uri: str, version: VersionId) -> list[Word]:
 
 def judge_enrichment(uri: str, made: Enrichment) -> list[Word]:
     """The database of the round is sound, and something in it is new."""
-    world = _world(uri)
+    world = world_at(uri)
     before, after = (decode(Database, world.payload(version)) for version in made)
     found = check_round(before, after, world.files(made.after))
     return [Word("complexify", "richer database", made.after, ", ".join(found.reasons) or None)]
@@ -93,7 +93,7 @@ def judge_enrichment(uri: str, made: Enrichment) -> list[Word]:
 
 def judge_toolbox(uri: str, box: Toolbox) -> list[Word]:
     """The stored tests of each tool, twice; of an environment also two resets."""
-    world, sandbox = _world(uri), default_sandbox()
+    world, sandbox = world_at(uri), default_sandbox()
     database, files = decode(Database, world.payload(box.database)), world.files(box.database)
     tools = [decode(Tool, world.payload(tool)) for tool in box.tools]
     tests = [decode(ToolTest, world.payload(test)) for test in box.tests]
@@ -111,7 +111,7 @@ def judge_toolbox(uri: str, box: Toolbox) -> list[Word]:
 
 def judge_task(uri: str, seed: int, version: VersionId) -> list[Word]:
     """Every gate but the solver's."""
-    bound = _world(uri).task(version)
+    bound = world_at(uri).task(version)
     verdicts = audit(bound.task, bound.environment, seed=seed, sandbox=default_sandbox())
     return [_word(verdict, "task", version) for verdict in verdicts]
 
@@ -120,7 +120,7 @@ def judge_practice(uri: str, seed: int, version: VersionId) -> list[Word]:
     """The gates that a task which is only demonstrated went through, up to the first that says no."""
     from agent_world.solver import Solver
 
-    bound = _world(uri).task(version)
+    bound = world_at(uri).task(version)
     found = gate_task(
         bound.task, bound.environment, sandbox=default_sandbox(), solver=Solver, seed=seed, thorough=False
     )  # fmt: skip
@@ -135,7 +135,7 @@ def judge_by_solver(uri: str, seed: int, version: VersionId) -> list[Word]:
     """
     from agent_world.solver import Solver
 
-    bound = _world(uri).task(version)
+    bound = world_at(uri).task(version)
     agreeing: Counter[object] = Counter()
     for sample in range(SOLVER_RUNS_OF_AN_AUDIT):
         spec = EpisodeSpec(
@@ -155,7 +155,7 @@ def judge_by_solver(uri: str, seed: int, version: VersionId) -> list[Word]:
 
 def judge_trajectory(uri: str, version: VersionId) -> list[Word]:
     """It replays to the same observations and the same digest."""
-    world = _world(uri)
+    world = world_at(uri)
     trajectory = world.trajectory(version)
     bound = world.task(trajectory.task)
     verdict = trajectory_gate(trajectory, bound.task, bound.environment, sandbox=default_sandbox())
@@ -164,7 +164,7 @@ def judge_trajectory(uri: str, version: VersionId) -> list[Word]:
 
 def judge_checkpoint(uri: str, gate: CheckpointGate, version: VersionId) -> list[Word]:
     """Its stored files are what its digest says, and nothing but numbers; its stored metrics show the training."""
-    world = _world(uri)
+    world = world_at(uri)
     payload = world.payload(version)
     with laid_down(world, version) as folder:
         reasons = gate(folder, Digest(payload["digest"]), _training(world, version, payload["method"], payload["job"]))
@@ -183,7 +183,8 @@ def _training(world: World, version: VersionId, method: str, job: str) -> Traini
 
 
 @cache
-def _world(uri: str) -> World:
+def world_at(uri: str) -> World:
+    """The lake at `uri`, opened once a worker."""
     from agent_world import world
 
     return world.open(uri)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -57,7 +58,7 @@ def changed_rows(snapshot: Snapshot, now: PageFile, connect: Callable[[], Connec
                 found |= {
                     table.name: subtracted(database.rows(old, table), database.rows(new, table)) for table in by_sql
                 }
-    except (IndexError, ValueError, ArithmeticError) as error:
+    except (IndexError, ValueError, ArithmeticError, struct.error) as error:
         raise CorruptStateError(f"a changed page cannot be read ({error})") from None
     return {name: changes for name, changes in found.items() if changes.removed or changes.added}
 

@@ -121,6 +121,14 @@ def rows(db: sqlite3.Connection, table: TableSchema) -> list[Row]:
         raise CorruptStateError(f"table {table.name} ({error})") from None
 
 
+def complaints(db: sqlite3.Connection) -> list[str]:
+    """What SQLite itself finds wrong with a database, reading all of it."""
+    try:
+        return [text for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return [str(error)]
+
+
 def quoted(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -18,6 +18,7 @@ from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.keeping import Keeper
 from agent_world.environments.model import STATE_FILE, Json, Table
 from agent_world.environments.row_sum import RowSum
+from agent_world.environments.sealed import SealedState
 from agent_world.environments.state import EnvironmentState
 from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.sandbox import strict_json
@@ -99,6 +100,11 @@ class JsonState(EnvironmentState):
     def untouched(self) -> bool:
         """Whether its files are those of the snapshot."""
         return not self.changes
+
+    def sealed(self) -> SealedState:
+        """The whole state in sealed memory."""
+        memory = JsonSnapshot(self.files).memory if self.changes else self.snapshot.memory
+        return SealedState("json", memory, MemoryFile(b""), {})
 
     @cached_property
     def digest(self) -> Digest:

@@ -71,6 +71,12 @@ class Snapshot:
         return state_digest(self.schema, self.sums, self.document_digests)
 
     @cached_property
+    def complaints(self) -> frozenset[str]:
+        """What SQLite finds wrong with it, for instance rows that break its own constraints."""
+        with closing(self.connect()) as db:
+            return frozenset(database.complaints(db))
+
+    @cached_property
     def page_file(self) -> PageFile:
         """The database as pages."""
         return PageFile(self.database, {}, len(self.database) // pages.page_size(self.database))

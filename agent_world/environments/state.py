@@ -11,6 +11,7 @@ import base64
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
@@ -29,10 +30,12 @@ from agent_world.environments.difference import (
 from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import DOCUMENTS_FOLDER, SQLITE_FILE, Table
 from agent_world.environments.pages import PageFile
+from agent_world.environments.sealed import SealedState
 from agent_world.environments.snapshot import Snapshot, snapshot_of, state_digest
 from agent_world.identity import Digest, sha256
 
 __all__ = [
+    "CORRUPT",
     "DocumentChange",
     "EnvironmentState",
     "RowChange",
@@ -44,6 +47,9 @@ __all__ = [
     "normalised",
     "read_state",
 ]
+
+CORRUPT: Digest = sha256("a state that cannot be read")
+"""Stands for the digest of a state that has none, so that an episode which ended in one replays to the same."""
 
 _NO_CHANGES = Changes({}, 0, {})
 
@@ -71,8 +77,23 @@ class EnvironmentState(ABC):
         """Whether its files are those of the snapshot that it began with."""
 
     @abstractmethod
+    def sealed(self) -> SealedState:
+        """The whole state in sealed memory, for sessions that look at it: the snapshot's own while untouched.
+
+        Else it is made anew and freed when it is dropped, so that states can be kept without their descriptors.
+        """
+
+    @abstractmethod
     def since(self, before: Any, tables: Sequence[Table]) -> StateDiff:
         """What differs from `before`, a state of the same format, to here; see `diff`."""
+
+    def check(self) -> None:
+        """See that the state is whole, in what no digest covers too; it may cost a reading of all of it.
+
+        Raises:
+            CorruptStateError: it is broken where the snapshot that it began with was not.
+        """
+        _ = self.digest
 
 
 class State(EnvironmentState):
@@ -103,6 +124,11 @@ class State(EnvironmentState):
     def untouched(self) -> bool:
         """Whether nothing was written over its snapshot."""
         return not self.changes
+
+    def sealed(self) -> SealedState:
+        """The whole state in sealed memory."""
+        laid = Snapshot(self.files) if self.changes else self.snapshot
+        return SealedState("sqlite+files", laid.database_memory, laid.documents_memory, laid.documents_index)
 
     @cached_property
     def digest(self) -> Digest:
@@ -171,6 +197,15 @@ class State(EnvironmentState):
                     key = schema.primary_key or schema.columns
                 found[schema.name] = table_diff(schema.columns, key, changes)
         return StateDiff(tables=found, documents=_document_differences(before, self))
+
+    def check(self) -> None:
+        """See `EnvironmentState`; a database that was written to is read by SQLite, its indexes and free pages too."""
+        super().check()
+        if self.changes.pages:
+            with closing(self.connect()) as db:
+                found = sorted({*database.complaints(db)} - self.snapshot.complaints)
+            if found:
+                raise CorruptStateError(found[0])
 
     def rows_of_everything(self) -> Mapping[str, tuple[TableSchema, list[database.Row]]]:
         """Every table with all of its rows: what is left to compare when two states share no snapshot."""

@@ -1,7 +1,8 @@
 """The gate of tools and of their environment (design.md 7): what compiles, holds its schema, is stable and passes.
 
 A tool is kept when it compiles, more than half of its tests pass, its schemas are valid and true of what it gave, two
-runs agree, and no tool before it has its name. A kept tool with failing tests shows them in its verdict.
+runs agree and leave a state that can be read, and no tool before it has its name. A kept tool with failing tests shows
+them in its verdict.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ToolReason = Literal[
     "low_accuracy",
     "broken_output",
     "unstable",
+    "corrupt_state",
 ]
 EnvironmentReason = Literal["no_tool", "no_test", "unstable_reset", "too_few_rounds"]
 
@@ -235,6 +237,8 @@ def _verdict(tool: Tool, results: list[TestResult]) -> ToolVerdict:
         reasons.append("broken_output")
     if any(result.reason == "unstable" for result in own):
         reasons.append("unstable")
+    if any(result.reason == "corrupt_state" for result in own):
+        reasons.append("corrupt_state")
     if not accuracy > 0.5:
         reasons.append("low_accuracy")
     failing = "; ".join(f"{result.test.name}: {result.reason}" for result in results if not result.passed)

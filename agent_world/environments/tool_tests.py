@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Call, Environment, Json, Tool, ToolTest
 from agent_world.environments.session import Session, open_session
 from agent_world.identity import seed_of
@@ -25,6 +26,7 @@ TestReason = Literal[
     "scene_failed",  # a call before it did not come off
     "broken_output",  # the result breaks the output schema
     "unstable",  # two runs differ
+    "corrupt_state",  # its calls left a state that cannot be read
 ]
 
 _TOLERANCE = 1e-6
@@ -46,10 +48,14 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run of one test: the answers of the calls that set the scene, and of the call itself."""
+    """One run of one test: the answers of the calls that set the scene, and of the call itself.
+
+    `corrupt`: the state that they left cannot be read.
+    """
 
     scene: tuple[Observation, ...]
     answer: Observation
+    corrupt: bool = False
 
 
 def run_tests(environment: Environment, tests: Sequence[ToolTest], sandbox: Sandbox) -> list[TestResult]:
@@ -68,7 +74,7 @@ def run_tests(environment: Environment, tests: Sequence[ToolTest], sandbox: Sand
     for test in alone:
         for _ in range(2):
             with open_session(environment, _SEED, sandbox) as session:
-                runs[id(test)].append(_run(session, test))
+                runs[id(test)].append(replace(_run(session, test), corrupt=_is_corrupt(session)))
     return [_judge(test, *runs[id(test)], tools) for test in tests]
 
 
@@ -101,6 +107,14 @@ def _run(session: Session, test: ToolTest) -> _Run:
     return _Run(tuple(scene), _call(session, test.call, scene))
 
 
+def _is_corrupt(session: Session) -> bool:
+    try:
+        session.digest()
+    except CorruptStateError:
+        return True
+    return False
+
+
 def _call(session: Session, call: Call, scene: Sequence[Observation]) -> Observation:
     return session.call(call.tool, {name: _resolved(value, scene) for name, value in call.arguments.items()})
 
@@ -122,6 +136,8 @@ def _judge(test: ToolTest, first: _Run, second: _Run, tools: Mapping[str, Tool])
     reason = _reason(test, first, tools)
     if (first.scene, first.answer) != (second.scene, second.answer):
         reason = "unstable"
+    if first.corrupt or second.corrupt:
+        reason = "corrupt_state"
     return TestResult(test=test, passed=reason is None, seen=first.answer.value, reason=reason)
 
 

@@ -12,16 +12,18 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.formats import initial_state
 from agent_world.environments.model import Environment, Json, PublicTool
 from agent_world.environments.session import open_session
-from agent_world.environments.state import EnvironmentState
+from agent_world.environments.state import CORRUPT, EnvironmentState
 from agent_world.errors import AgentWorldError
 from agent_world.identity import Digest, VersionId, canonical_json
 from agent_world.rollouts.cutting import shown
 from agent_world.rollouts.model import Observation, ObservationStatus, Outcome, Step, Turn
-from agent_world.rollouts.rewards import Judge, check_judgeable, judge_all
+from agent_world.rollouts.rewards import Judge, check_judgeable, checked, corrupted, judge_all
 from agent_world.rollouts.users import User, scripted
+from agent_world.rollouts.whole import WholeValues
 from agent_world.tasks.model import Task
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ class Episode:
     `give_up`, `blame`, `stop` and `close` are for whoever runs the episode. Nothing public leads to the gold answer,
     the plan, the rubric, the source of a tool or the database. The session's seed is the task's, so that minted ids
     agree with the gold run; `seed` is the policy's own. A long observation is cut (cutting.py): `steps` have what the
-    policy saw, `uncut` the whole values by the index of their step. The user is the task's own unless one is given.
+    policy saw, `uncut` the whole values by the index of their step; whoever keeps none of that may take it out of both.
+    The user is the task's own unless one is given.
 
     Raises:
         PinMismatchError: `environment` is not the version that the task pins.
@@ -108,7 +111,7 @@ class Episode:
         self.instruction, self.answer_schema = task.instruction, task.answer_schema
         self.tools: tuple[PublicTool, ...] = tuple(tool.public() for tool in environment.tools)
         self.steps: History = []
-        self.uncut: dict[int, Json] = {}
+        self.uncut = WholeValues()
         self.outcome: Outcome | None = None
         self.final_digest: Digest | None = None
         self._task, self._environment = task, environment
@@ -203,9 +206,9 @@ class Episode:
     def _respond(self, step: Step) -> Observation:
         assert self._session is not None
         if step.kind == "reply":
-            before = self._session.state().digest
+            before = digest_now(self._session)
             said = self._user.reply(step.text or "")
-            if self._session.state().digest != before:
+            if digest_now(self._session) != before:
                 raise StateMovedError(self._task.task_id)
             return Observation(status="ok", value={"user": said})
         assert step.tool is not None
@@ -224,8 +227,12 @@ class Episode:
         with self._blaming("reading the final state"):
             if self._session is not None:
                 self._session.stop()  # a thread that a tool left behind may not write any more
-                final = self._session.state()
-                self.final_digest, self._final = final.digest, final
+                try:
+                    final = self._session.state()
+                    self.final_digest, self._final = final.digest, final
+                except CorruptStateError as error:
+                    self.outcome = corrupted(self._initial, error)
+                    self.final_digest = CORRUPT if self.outcome.status == "fail" else None
         self._free()
 
     def _free(self) -> None:
@@ -251,7 +258,8 @@ class Episode:
 def judge_together(episodes: Sequence[Episode]) -> None:
     """Set the outcome of every episode that has ended without one.
 
-    Those of one task that ended in one state share a comparison of states and a run of the verifier.
+    Those of one task that ended in one state share a comparison of states and a run of the verifier; that none passes
+    in a state which a tool broke is seen to for each.
     """
     groups: dict[tuple[int, Digest | None], list[Episode]] = {}
     for episode in episodes:
@@ -265,7 +273,16 @@ def judge_together(episodes: Sequence[Episode]) -> None:
             first._environment.database, first._sandbox, free_form=first._free_form,
         )  # fmt: skip
         for episode, outcome in zip(group, outcomes, strict=True):
-            episode.outcome = outcome
+            assert episode._final is not None
+            episode.outcome = checked(first._task, outcome, episode._initial, episode._final)
+
+
+def digest_now(session: Session | Lease) -> Digest:
+    """The digest of a session's state, `CORRUPT` when a tool broke it."""
+    try:
+        return session.state().digest
+    except CorruptStateError:
+        return CORRUPT
 
 
 def final_state(episode: Episode) -> EnvironmentState | None:

@@ -12,7 +12,7 @@ from agent_world.environments.model import Environment
 from agent_world.environments.session import open_session
 from agent_world.identity import Digest, VersionId, canonical_json, content_hash, sha256, version_id
 from agent_world.rollouts.cutting import shown
-from agent_world.rollouts.episode import Episode, Opener, judge_together
+from agent_world.rollouts.episode import Episode, Opener, digest_now, judge_together
 from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Trajectory
 from agent_world.rollouts.rewards import Judge
 from agent_world.rollouts.users import Users, scripted
@@ -121,7 +121,7 @@ def replay(trajectory: Trajectory, task: Task, environment: Environment, *, sand
             whole = trajectory.uncut.get(index, again.value)
             if differs_at is None and not (same and canonical_json(whole) == canonical_json(again.value)):
                 differs_at = index
-        digest = session.digest()
+        digest = digest_now(session)
     return Replay(digest=digest, same_digest=digest == trajectory.final_digest, differs_at=differs_at)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol
 
-from agent_world.codec import LEFT_OUT_WHEN_EMPTY
+from agent_world.codec import LEFT_OUT_WHEN_EMPTY, OF_ANY_KIND
 from agent_world.environments.model import Json, PublicTool
 from agent_world.identity import Digest, VersionId
 
@@ -116,7 +116,7 @@ class Trajectory:
     steps: tuple[tuple[Step, Observation | None], ...]
     outcome: Outcome
     final_digest: Digest | None
-    uncut: Annotated[Mapping[int, Json], LEFT_OUT_WHEN_EMPTY] = field(default_factory=dict)
+    uncut: Annotated[Mapping[int, Json], OF_ANY_KIND, LEFT_OUT_WHEN_EMPTY] = field(default_factory=dict)
 
     @property
     def calls(self) -> list[Any]:

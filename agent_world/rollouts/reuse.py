@@ -17,6 +17,7 @@ from agent_world.environments.model import Environment, Json
 from agent_world.environments.session import Session, open_session
 from agent_world.environments.state import EnvironmentState
 from agent_world.identity import canonical_json
+from agent_world.rollouts.cutting import shown
 from agent_world.rollouts.model import Observation
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class Lease:
         observation = self._session.call(name, arguments)
         if observation.status == "error" or (observation.status == "ok" and name in self._writing):
             self._untouched = False
-        elif self._untouched:
-            self._owner.known[key] = observation
+        elif self._untouched and shown(observation.value) is observation.value:
+            self._owner.known[key] = observation  # what is long is asked for again, not kept for many runs
         return observation
 
     def stop(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Database, Json
 from agent_world.environments.state import EnvironmentState, diff, normalised
 from agent_world.errors import AgentWorldError
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 ANSWER_SCHEMA = "answer_schema"
 """The name under which an answer of the wrong shape fails."""
+
+CORRUPT_STATE = "corrupt_state"
+"""The name under which an episode fails in which a tool broke the state: the tool's doing, never the harness's."""
 
 
 class UnjudgeableTaskError(AgentWorldError):
@@ -68,7 +72,8 @@ def judge_all(
 ) -> list[Outcome]:
     """One outcome for each of several answers that were given in the same final state.
 
-    The state is compared once and the verifier started once; each answer gets a fresh module and fresh connections.
+    The state is compared once and the verifier started once; each answer gets a fresh module and fresh connections. A
+    final state that cannot be read, where the initial one can, fails (`CORRUPT_STATE`).
 
     Raises:
         UnjudgeableTaskError: the task has nothing to judge by.
@@ -83,10 +88,35 @@ def judge_all(
             verified = verify(task, candidates, initial, final, change, sandbox) if candidates else []
             for index, verification in zip(open_, verified, strict=True):
                 outcomes[index] = _verified_outcome(verification)
+    except CorruptStateError as error:
+        return [corrupted(initial, error)] * len(answers)
     except Exception as error:
         # Whatever the agent did, a judge that breaks is our fault and no reward.
         return [Outcome(status="infra_error", detail=f"judge: {type(error).__name__}: {error}")] * len(answers)
     return outcomes
+
+
+def corrupted(initial: EnvironmentState, error: CorruptStateError) -> Outcome:
+    """The outcome when a final state cannot be read: a fail, unless that is true of the initial one already."""
+    try:
+        initial.check()
+    except CorruptStateError as at_first:
+        return Outcome(status="infra_error", detail=f"the environment: {type(at_first).__name__}: {at_first}")
+    return Outcome(status="fail", failed=(CORRUPT_STATE,), detail=f"a tool broke the state: {error.what}")
+
+
+def checked(task: Task, outcome: Outcome, initial: EnvironmentState, final: EnvironmentState) -> Outcome:
+    """The outcome, now that the final state is looked at whole: nothing passes in a broken one, whoever looked at it.
+
+    What the typed criteria failed stands: they ask for the rows alone.
+    """
+    if outcome.failed and {*outcome.failed} <= {ANSWER_SCHEMA, *(criterion.name for criterion in task.rubric)}:
+        return outcome
+    try:
+        final.check()
+    except CorruptStateError as error:
+        return corrupted(initial, error)
+    return outcome
 
 
 def state_change(initial: EnvironmentState, final: EnvironmentState, database: Database) -> dict[str, Any]:

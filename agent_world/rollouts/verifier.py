@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files as package_files
 from typing import TYPE_CHECKING
 
 from agent_world.environments.model import Json
@@ -37,8 +35,14 @@ def verify(
     """One verification an answer, all in one run of the sandbox; an answer that breaks the run is tried alone.
 
     `change` is the normalised difference of the two states: what ``toolkit.changes`` gives in there.
+
+    Raises:
+        SandboxFailedError: the sandbox failed.
+        CorruptStateError: a state cannot be read.
     """
-    result = _run(task, answers, initial, final, change, sandbox)
+    from agent_world.sandbox import default_sandbox
+
+    result = _run(task, answers, initial, final, change, sandbox or default_sandbox())
     if result.status == "ok":
         return [_verification(item) for item in result.value]
     if len(answers) > 1:
@@ -52,25 +56,26 @@ def _run(
     initial: EnvironmentState,
     final: EnvironmentState,
     change: Mapping[str, Json],
-    sandbox: Sandbox | None,
+    box: Sandbox,
 ) -> RunResult:
-    from agent_world.sandbox import default_sandbox
+    from agent_world.sandbox import ask
 
-    laid = {f"initial/{path}": data for path, data in initial.files.items()}
-    if not final.untouched:
-        laid |= {f"final/{path}": data for path, data in final.files.items()}
-    laid |= {"v_code.py": (task.verifier or "").encode(), "verify_guest.py": _driver()}
-    arguments = {"answers": [dict(answer) for answer in answers], "gold": task.answer, "changes": dict(change)}
-    box = sandbox or default_sandbox()
-    return box.run_code(laid, "verify_guest:main", arguments, timeout_s=TIMEOUT_S)
+    code = box.compiled(task.verifier or "", timeout_s=TIMEOUT_S)
+    if code.status != "ok":
+        return code
+    before, after = initial.sealed(), final.sealed()
+    setup = {
+        "kind": "verifier",
+        "seed": 0,
+        "state_format": before.state_format,
+        "documents": [before.documents_index, after.documents_index],
+    }
+    request = {"code": code.value, "answers": [dict(answer) for answer in answers], "gold": task.answer}
+    with box.open([*before.descriptors(), *after.descriptors()], setup) as worker:
+        return ask(worker, {**request, "changes": dict(change)}, TIMEOUT_S)
 
 
 def _verification(item: Mapping[str, Json]) -> Verification:
     if "error" in item:
         return Verification(error=item["error"])
     return Verification(failed=tuple(item["failed"]))
-
-
-@cache
-def _driver() -> bytes:
-    return (package_files("agent_world.rollouts") / "verify_guest.py").read_bytes()

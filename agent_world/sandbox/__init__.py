@@ -8,7 +8,7 @@ import threading
 
 from agent_world.sandbox import verdict
 from agent_world.sandbox.attacks import ProbeResult
-from agent_world.sandbox.base import Limits, RunResult, Sandbox
+from agent_world.sandbox.base import Limits, RunResult, Sandbox, ask
 from agent_world.sandbox.bwrap import BwrapSandbox
 from agent_world.sandbox.container import DockerSandbox, RunscSandbox
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError, SessionFault
@@ -27,6 +27,7 @@ __all__ = [
     "SandboxUnavailableError",
     "SessionFault",
     "Worker",
+    "ask",
     "default_sandbox",
     "open_sandbox",
     "selftest",

@@ -23,6 +23,7 @@ RunStatus = Literal["ok", "error", "timeout", "crash", "oom", "output_too_big", 
 _MEGABYTE = 1 << 20
 _START_TIMEOUT_S = 60.0
 _STDOUT_CHARACTERS = 1 << 16
+_COMPILED_KEPT = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,26 @@ class RunResult:
     stdout: str = ""
 
 
+def ask(worker: Worker, request: Mapping[str, Json], timeout_s: float) -> RunResult:
+    """What a session that runs code replies to `request`, or how it ended over it.
+
+    Raises:
+        SandboxFailedError: the session never came up.
+    """
+    try:
+        reply = worker.request(request, timeout_s)
+    except SessionFault as fault:
+        return RunResult(status=fault.fault, error=fault.detail)
+    stdout = str(reply.get("stdout", ""))[:_STDOUT_CHARACTERS]
+    match reply:
+        case {"ok": value}:
+            return RunResult(status="ok", value=value, stdout=stdout)
+        case {"error": [str(name), str(message)]} | {"refused": [str(name), str(message)]}:
+            status: RunStatus = "oom" if name == "MemoryError" else "error"
+            return RunResult(status=status, error=f"{name}: {message}" if message else name, stdout=stdout)
+    return RunResult(status="protocol_error", error="a reply that is neither a result nor an error", stdout=stdout)
+
+
 class Sandbox(ABC):
     """A supervisor's hold on one back-end. Use it with `with`; leaving ends every session in it.
 
@@ -79,13 +100,14 @@ class Sandbox(ABC):
         self.limits = limits or Limits()
         self._owner = os.getpid()
         self._numbers = itertools.count(1)
+        self._compiled: dict[str, RunResult] = {}
         self._control = self._start()
         self._control.settimeout(_START_TIMEOUT_S)
         try:
             hello = self._control.recv(1024)
         except (TimeoutError, ConnectionResetError):
             hello = b""
-        if hello != b'{"ready": true}':
+        if hello != b"ready":
             self._control.close()
             said = [*self._end().split("\n"), hello.decode(errors="replace")]
             why = [line.strip() for line in said if line.strip()] or ["it did not start"]
@@ -121,25 +143,26 @@ class Sandbox(ABC):
         ours, theirs = socket.socketpair()
         number = next(self._numbers)
         try:
-            socket.send_fds(self._control, [b'{"open": %d}' % number], [theirs.fileno(), *descriptors])
+            socket.send_fds(self._control, [b"open %d" % number], [theirs.fileno(), *descriptors])
         except OSError as error:
             ours.close()
             raise SandboxFailedError(f"its host is gone ({error})") from None
         finally:
             theirs.close()
-        return Worker(ours, lambda: self._kill(number), setup)
+        return Worker(ours, lambda: self._kill(number), self.alive, setup)
 
     def _kill(self, number: int) -> None:
         with contextlib.suppress(OSError):
-            self._control.send(b'{"kill": %d}' % number)
+            self._control.send(b"kill %d" % number)
 
     def alive(self) -> bool:
         """Whether new sessions can be opened."""
-        if self._control.fileno() < 0:
-            return False
         # After its first word a host says nothing more: what can be read now is its end.
         waiting = select.poll()
-        waiting.register(self._control, select.POLLIN)
+        try:
+            waiting.register(self._control, select.POLLIN)
+        except ValueError:  # closed, perhaps just now by another thread
+            return False
         return not waiting.poll(0)
 
     def abandon(self) -> None:
@@ -186,18 +209,25 @@ class Sandbox(ABC):
             SandboxFailedError: the sandbox failed, or has no room for the files.
         """
         with self.open_code(files, seed=seed) as worker:
-            try:
-                reply = worker.request({"entry": entry, "arguments": arguments}, timeout_s)
-            except SessionFault as fault:
-                return RunResult(status=fault.fault, error=fault.detail)
-        stdout = str(reply.get("stdout", ""))[:_STDOUT_CHARACTERS]
-        match reply:
-            case {"ok": value}:
-                return RunResult(status="ok", value=value, stdout=stdout)
-            case {"error": [str(name), str(message)]} | {"refused": [str(name), str(message)]}:
-                status: RunStatus = "oom" if name == "MemoryError" else "error"
-                return RunResult(status=status, error=f"{name}: {message}" if message else name, stdout=stdout)
-        return RunResult(status="protocol_error", error="a reply that is neither a result nor an error", stdout=stdout)
+            return ask(worker, {"entry": entry, "arguments": arguments}, timeout_s)
+
+    def compiled(self, source: str, *, timeout_s: float = 10.0) -> RunResult:
+        """`source` as a code object of the guest's Python, for sessions that are to run it often: marshal and base64.
+
+        A session that runs none of it compiles it; what came of it is kept for the next who asks.
+
+        Raises:
+            SandboxFailedError: as `run_code`.
+        """
+        kept = self._compiled.get(source)
+        if kept is not None:
+            return kept
+        result = self.run_code({}, "compiling:compiled", {"source": source}, timeout_s=timeout_s)
+        if result.status == "ok":
+            if len(self._compiled) >= _COMPILED_KEPT:
+                self._compiled.clear()
+            self._compiled[source] = result
+        return result
 
     def __enter__(self) -> Self:
         return self

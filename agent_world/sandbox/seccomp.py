@@ -46,7 +46,7 @@ _NEW_NAMESPACES = 0x7E020000
 
 _ARCH_X86_64 = 0xC000003E
 _X32_BIT = 0x40000000
-_LOAD, _JUMP, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x45, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _DENY, _UNKNOWN = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
@@ -81,7 +81,6 @@ def _filter(numbers: Iterable[int], special: Sequence[_Instruction]) -> bytes:
         raise SandboxUnavailableError(
             "bwrap", f"its system-call filter is written for x86_64, not {platform.machine()}", "use another machine"
         )
-    ordered = sorted(numbers)
     program = [
         (_LOAD, 0, 0, _ARCH),
         (_JUMP_EQUAL, 1, 0, _ARCH_X86_64),
@@ -89,16 +88,33 @@ def _filter(numbers: Iterable[int], special: Sequence[_Instruction]) -> bytes:
         (_LOAD, 0, 0, _NUMBER),
         (_JUMP_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
-        *((_JUMP_EQUAL, len(ordered) - index, 0, number) for index, number in enumerate(ordered)),
-        (_JUMP, 0, 0, 1),
-        (_RETURN, 0, 0, _ALLOW),
         *_when(_IOCTL, _if_one_of(1, _CLOSE_ON_EXEC)),
         # Reading limits is harmless; `new_limit` must be NULL.
         *_when(_PRLIMIT, _if_null(2)),
         *special,
-        (_RETURN, 0, 0, _DENY),
+        *_search(_stretches(numbers)),
     ]
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
+
+
+def _stretches(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Where in the table of calls it begins to be allowed or denied, and which of the two."""
+    allowed = set(numbers)
+    starts = [(number, _ALLOW if number in allowed else _DENY) for number in range(max(allowed) + 2)]
+    return [start for before, start in zip([(-1, _DENY), *starts], starts, strict=False) if before[1] != start[1]]
+
+
+def _search(stretches: Sequence[tuple[int, int]], before: int = _DENY) -> list[_Instruction]:
+    """The decision on a call that lies in one of these stretches, or before the first of them.
+
+    By halves: for every session the kernel tries the filter on all calls there are, to keep what is always allowed.
+    """
+    if not stretches:
+        return [(_RETURN, 0, 0, before)]
+    middle = len(stretches) // 2
+    start, decision = stretches[middle]
+    below = _search(stretches[:middle], before)
+    return [(_JUMP_AT_LEAST, len(below), 0, start), *below, *_search(stretches[middle + 1 :], decision)]
 
 
 def _when(number: int, decision: Sequence[_Instruction]) -> list[_Instruction]:

@@ -23,12 +23,18 @@ _DEATH_TIMEOUT_S = 10.0
 class Worker:
     """A live session. After a fault, and after `kill`, it answers nothing any more; `close` frees it in any case."""
 
-    def __init__(self, channel: socket.socket, kill: Callable[[], None], setup: Mapping[str, Json]) -> None:
-        self._channel, self._kill = channel, kill
+    def __init__(
+        self,
+        channel: socket.socket,
+        kill: Callable[[], None],
+        host_lives: Callable[[], bool],
+        setup: Mapping[str, Json],
+    ) -> None:
+        self._channel, self._kill, self._host_lives = channel, kill, host_lives
         self._buffer = b""
         self._ready = False
         self._count = 0
-        self.ended: SessionFault | None = None
+        self._ended: SessionFault | SandboxFailedError | None = None
         self._write(json.dumps(setup).encode() + b"\n", time.monotonic() + _START_TIMEOUT_S)
 
     def request(self, message: Mapping[str, Json], timeout_s: float) -> dict[str, Json]:
@@ -36,10 +42,10 @@ class Worker:
 
         Raises:
             SessionFault: the session did not answer as agreed; it is dead now.
-            SandboxFailedError: the session never came up.
+            SandboxFailedError: the session never came up, or was lost with the process that made it.
         """
-        if self.ended is not None:
-            raise SessionFault(self.ended.fault, self.ended.detail)
+        if self._ended is not None:
+            raise type(self._ended)(*self._ended.args)
         self._count += 1
         deadline = time.monotonic() + timeout_s
         self._write(json.dumps({**message, "n": self._count}).encode() + b"\n", deadline)
@@ -55,8 +61,8 @@ class Worker:
 
     def kill(self) -> None:
         """End the session now; on return its code can no longer change anything."""
-        if self.ended is None:
-            self.ended = SessionFault("crash", "the session was ended")
+        if self._ended is None:
+            self._ended = SessionFault("crash", "the session was ended")
         self._kill()
         self._channel.settimeout(_DEATH_TIMEOUT_S)
         try:
@@ -126,6 +132,9 @@ class Worker:
             self._end("protocol_error", str(error))
 
     def _end(self, fault: Fault, detail: str) -> NoReturn:
-        self.ended = SessionFault(fault, detail)
+        self._ended = SessionFault(fault, detail)
+        # A host closes its end before its sessions are killed over its own death: theirs is no doing of their code.
+        if fault == "crash" and not self._host_lives():
+            self._ended = SandboxFailedError(f"its host is gone, and with it a session ({detail})")
         self._kill()
-        raise self.ended
+        raise self._ended

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Call, Environment, Json, Tool
 from agent_world.environments.session import open_session
 from agent_world.environments.state import EnvironmentState, StateDiff, normalised
@@ -49,7 +50,11 @@ def passed_on(trace: Trace) -> float:
 
 
 def run_plan(environment: Environment, calls: Sequence[Call], seed: int, sandbox: Sandbox | None = None) -> Trace:
-    """Make `calls` in a fresh session, one after the other."""
+    """Make `calls` in a fresh session, one after the other.
+
+    Raises:
+        CorruptStateError: they left a state that cannot be read.
+    """
     with open_session(environment, seed, sandbox) as session:
         observations = tuple(session.call(call.tool, call.arguments) for call in calls)
         final, difference = session.state(), session.diff()
@@ -70,7 +75,10 @@ def run_solution(environment: Environment, solution: str, seed: int, sandbox: Sa
     if observation.status != "ok":
         return f"{observation.value['error']['code']}: {observation.value['error']['message']}"
     calls = [Call(tool=name, arguments=arguments) for name, arguments, _ in observation.value["calls"]]
-    trace = run_plan(environment, calls, seed, sandbox)
+    try:
+        trace = run_plan(environment, calls, seed, sandbox)
+    except CorruptStateError as error:
+        return str(error)
     for made, (name, _, result) in zip(trace.observations, observation.value["calls"], strict=True):
         if made.status not in ("ok", "refused") or canonical_json(made.value) != canonical_json(result):
             return f"{name} answered the solution otherwise than an agent: {made.value!r:.200}"

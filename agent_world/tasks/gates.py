@@ -24,7 +24,7 @@ from agent_world.rollouts.model import Observation, Outcome, Policy, Step, Traje
 from agent_world.rollouts.pruning import demonstrate
 from agent_world.rollouts.randoms import RandomAgent
 from agent_world.rollouts.reuse import SharedSessions
-from agent_world.rollouts.rewards import judge_all
+from agent_world.rollouts.rewards import CORRUPT_STATE, judge_all
 from agent_world.tasks.execution import run_solution
 from agent_world.tasks.meddling import meddle
 from agent_world.tasks.model import Task
@@ -155,6 +155,11 @@ def audit(
     return (*_until_random(case), _random_gate(case, limit, shared=False))
 
 
+def gold_gate(task: Task, environment: Environment, *, seed: int, sandbox: Sandbox | None = None) -> GateVerdict:
+    """Whether the plan still gives the recorded answer and state: what is asked of a task when a tool changes."""
+    return _gold_gate(_Case(task=task, environment=environment, sandbox=sandbox, seed=seed))
+
+
 def trajectory_gate(
     trajectory: Trajectory, task: Task, environment: Environment, *, sandbox: Sandbox | None = None
 ) -> GateVerdict:
@@ -205,8 +210,8 @@ def _gold_gate(case: _Case) -> GateVerdict:
                 episode.call(call.tool, call.arguments)
         outcome = episode.outcome or episode.answer(task.answer)
     final = final_state(episode)
-    if final is None or episode.final_digest is None or outcome.status == "infra_error":
-        return _verdict("gold", [outcome], None, {})
+    if final is None or outcome.status == "infra_error" or CORRUPT_STATE in outcome.failed:
+        return _verdict("gold", [outcome], "gold_fails", {"failed": list(outcome.failed), "why": outcome.detail})
     case.gold_final = final
     database = case.environment.database
     difference = diff(case.initial, final, database.tables)

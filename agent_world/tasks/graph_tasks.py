@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Call, Environment, Json
 from agent_world.environments.session import open_session
 from agent_world.identity import canonical_json, sha256
@@ -53,7 +54,10 @@ def graph_task(
     moves, chosen = prune(moves, chosen)
     if not moves or (writing != any(move.tool.writes for move in moves)) or not _is_enough(moves, chosen):
         return None
-    trace = run_plan(catalogue.environment, [move.call for move in moves], seed, sandbox)
+    try:
+        trace = run_plan(catalogue.environment, [move.call for move in moves], seed, sandbox)
+    except CorruptStateError:
+        return None
     if any(
         observation.value != move.observation.value for observation, move in zip(trace.observations, moves, strict=True)
     ):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import SQLITE_FILE, Call, Environment
 from agent_world.environments.session import open_session
 from agent_world.environments.state import EnvironmentState, State
@@ -51,10 +52,11 @@ def _by_tool(environment: Environment, plan: Sequence[Call], seed: int, sandbox:
     with open_session(environment, seed, sandbox) as session:
         for call in plan:
             session.call(call.tool, call.arguments)
-        before = session.digest()
-        for call in write_calls(environment, seed, _TRIES):
-            if session.call(call.tool, call.arguments).status == "ok" and session.digest() != before:
-                return Meddled(final=session.state(), how=call.tool)
+        with suppress(CorruptStateError):  # a tool that breaks the state made no change that one could judge
+            before = session.digest()
+            for call in write_calls(environment, seed, _TRIES):
+                if session.call(call.tool, call.arguments).status == "ok" and session.digest() != before:
+                    return Meddled(final=session.state(), how=call.tool)
     return None
 
 

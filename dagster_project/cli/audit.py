@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
+from dagster_project.cli.common import Format, engine_place, format_option, lake_option, open_world, print_rows
 
 if TYPE_CHECKING:
     from agent_world.auditing import Finding
@@ -45,15 +45,18 @@ def command(
                    training took the steps asked for, and GRPO saw spread
     training tasks the solver is right and consistent, twice in at most 20 runs
 
-    What is not run again is said at the end; its verdicts stand in gate_verdicts.
+    What is not run again is said at the end; its verdicts stand in gate_verdicts. Where something no longer holds and
+    the lake was made under another SQLite or Python, that is said too.
     """  # noqa: D301 - click takes the character
     from agent_world.auditing import audit_lake
-    from agent_world.engine import Engine
+    from agent_world.engine import open_engine
+    from agent_world.environments.runtime import other_runtimes
     from assets.progress import Progress
     from trainers.gate import objections_now
 
+    world = open_world(lake)
     bars: dict[str, Progress] = {}
-    with Engine(workers) as engine, ExitStack() as closed:
+    with open_engine(engine_place(), workers) as engine, ExitStack() as closed:
 
         def tell(part: str, done: int, count: int) -> None:
             if part not in bars:
@@ -62,13 +65,15 @@ def command(
             bars[part].reach(done, "")
 
         findings = audit_lake(
-            open_world(lake), engine=engine, seed=seed, checkpoint_gate=objections_now, tasks=tasks,
+            world, engine=engine, seed=seed, checkpoint_gate=objections_now, tasks=tasks,
             trajectories=trajectories, solver=solver, on_progress=tell,
         )  # fmt: skip
     print_rows([finding.row() for finding in findings], format)
     click.echo(_scope(findings, sampled=tasks is not None or trajectories is not None, solver=solver), err=True)
     click.echo(_NOT_AGAIN, err=True)
     if any(finding.broken for finding in findings):
+        if said := other_runtimes(world):
+            click.echo(said, err=True)
         sys.exit(1)
 
 

@@ -13,7 +13,8 @@ from dagster_project.cli.common import Format, format_option, lake_option, open_
 @lake_option
 @format_option
 def command(lake: str, format: Format) -> None:
-    """Counts per table, per gate, per round; partitions that failed; runs that have not ended; alarms."""
+    """Counts per table, per gate, per round; versions below; partitions that failed; runs not ended; alarms."""
+    from agent_world.environments.runtime import runtime_here, runtimes_of
     from agent_world.lake.status import Line, status
     from agent_world.reporting.figures import rates_by_point
     from assets.failures import failures
@@ -27,5 +28,12 @@ def command(lake: str, format: Format) -> None:
         for mode, rates in rates_by_point(opened).items()
         for point, rate, low, high in rates
     ]
-    lines = [*status(opened), *rated, *failed]
+    here = runtime_here()
+    made = [
+        Line(
+            "made under", str(runtime), count, "as here" if runtime == here else f"here are {here}: replays may differ"
+        )
+        for runtime, count in runtimes_of(opened).most_common()
+    ]
+    lines = [*status(opened), *rated, *made, *failed]
     print_rows([{"section": s, "name": name, "count": n, "detail": detail} for s, name, n, detail in lines], format)

@@ -9,6 +9,7 @@ import pytest
 
 from agent_world import world
 from agent_world.engine import Engine
+from agent_world.environments.runtime import runtime_here, runtimes_of
 from agent_world.identity import sha256
 from assets.failures import FAILED, failures
 from assets.stage import Job, UnfinishedStageError, map_jobs
@@ -57,6 +58,14 @@ def test_every_partition_says_what_it_cost_once(lake):
     assert lake.read("costs") == costs
     assert [(row["stage"], row["subject"]) for row in costs] == [("stage", job.partition) for job in JOBS]
     assert all(row["wall_s"] >= 0.05 > row["cpu_s"] >= 0 for row in costs)
+
+
+def test_every_partition_says_under_which_versions_it_was_done(lake):
+    run(lake, lambda item: item)
+    assert [(row["stage"], row["subject"]) for row in lake.read("runtimes")] == [
+        ("stage", job.partition) for job in JOBS
+    ]
+    assert set(runtimes_of(lake)) == {runtime_here()}
 
 
 def test_a_partition_that_other_code_can_do_is_no_longer_set_aside(lake):

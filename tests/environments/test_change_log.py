@@ -48,5 +48,17 @@ def test_a_log_that_is_none_is_named_so(log):
 
 
 def test_the_last_text_of_a_document_counts():
-    log = b'["a.md", "one"]\n["b/c.md", "two"]\n["a.md", "three"]\n'
+    log = b'[0, {"a.md": "one", "b/c.md": "two"}]\n[0, {"a.md": "three"}]\n'
     assert read_changes(b"", log, PAGE).documents == {"a.md": "three", "b/c.md": "two"}
+
+
+def test_a_line_without_its_newline_counts_when_the_pages_of_its_call_were_committed():
+    first = header() + frame(2, b"a", pages_after_commit=3)
+    second = frame(3, b"b") + frame(2, b"c", pages_after_commit=3)
+    log = b'[0, {"a.md": "one"}]\n[%d, {"a.md": "two", "b.md": "new"}] ' % len(first)
+    before, after = {"a.md": "one"}, {"a.md": "two", "b.md": "new"}
+    assert read_changes(first + second, log, PAGE).documents == after
+    for torn in range(len(second)):
+        assert read_changes(first + second[:torn], log, PAGE).documents == before
+    for torn in range(log.index(b"\n") + 1, len(log) - 1):
+        assert read_changes(first + second, log[:torn], PAGE).documents == before

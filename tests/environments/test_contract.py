@@ -13,6 +13,9 @@ from agent_world.environments.formats import format_of
 from agent_world.environments.session import open_session
 from agent_world.environments.state import normalised
 from agent_world.rollouts.episode import Episode
+from agent_world.rollouts.loop import EpisodeSpec, replay, roll_out
+from agent_world.rollouts.model import Step
+from agent_world.rollouts.policies import Knowing
 from agent_world.sandbox.bwrap import BwrapSandbox
 from agent_world.tasks.model import Criterion
 from tests.environments.worlds import FORMATS, THINGS, Format
@@ -459,6 +462,27 @@ def test_a_task_is_judged_by_the_state_whatever_its_format(form):
 
     assert outcome(PUT) == "pass"
     assert outcome() == outcome(PUT, ("drop", {"key": "rug"})) == "fail"
+
+
+def test_an_episode_in_which_a_tool_broke_the_state_fails_whatever_the_format(form):
+    environment = form.environment({"tried": f"os.pwrite({form.log_descriptor}, b'[[1]]\\n' * 20, 0)\nreturn {{}}"})
+    task = replace(READING, environments=(environment.version,))
+    with Episode(task, environment, seed=1) as episode:
+        assert episode.call("tried", {}).status == "ok"
+        assert episode.reply("Are you there?").status == "ok"
+        outcome = episode.answer(READING.answer)
+    assert (outcome.status, outcome.failed) == ("fail", ("corrupt_state",)), outcome
+    [trajectory] = roll_out([EpisodeSpec(task=task, environment=environment)], _Trying([task]))
+    assert trajectory.outcome == outcome
+    assert replay(trajectory, task, environment).holds
+
+
+class _Trying(Knowing):
+    name = "trying"
+
+    def play(self, turn):
+        yield Step(kind="tool", tool="tried")
+        yield Step(kind="answer", answer=self.task_of(turn).answer)
 
 
 def test_a_verifier_sees_both_states_whatever_their_format(form):

@@ -171,6 +171,41 @@ def test_a_class_may_hold_its_state_in_the_object_it_is_made_with_or_under_anoth
             assert json.loads(session.state().files["state.json"]) == {"n": 3}
 
 
+def test_a_tool_that_only_turns_the_order_of_keys_has_written_nothing():
+    source = """import time
+
+class A:
+    def __init__(self, state):
+        self.state = state
+
+    def turn(self, value=None):
+        if value is not None:
+            self.state["users"]["u1"]["name"] = value
+        self.state["users"] = {k: turned(v) for k, v in reversed(self.state["users"].items())}
+        self.state["loans"] = [turned(loan) for loan in self.state["loans"]]
+        for key in sorted(self.state):
+            self.state[key] = self.state.pop(key)
+        return [list(self.state["users"]), list(self.state["users"]["u1"]), time.time()]
+
+
+def turned(value):
+    return dict(reversed(value.items())) if isinstance(value, dict) else value
+"""
+    reading = over(source, START, "turn", writes=False)
+    with reading.session() as session, over(source, START, "turn").session() as writing:
+        seen = [session.call("turn", {}) for _ in range(2)]
+        assert [one.status for one in seen] == ["ok", "ok"], seen
+        users, fields, now = seen[0].value["result"]
+        assert seen[1].value["result"] == [users[::-1], fields[::-1], now], (
+            "the class keeps its order, the clock stands"
+        )
+        assert session.state().untouched
+        writing.call("turn", {})
+        assert writing.state().untouched
+        assert code(session.call("turn", {"value": "Eve"})) == "PermissionError"
+        assert session.state().untouched
+
+
 def test_after_a_fault_the_class_is_made_anew_from_what_was_kept():
     source = "class A:\n    def __init__(self, state):\n        self.state, self.seen = state, []\n"
     source += "    def t(self, bad=False):\n        self.seen.append(1)\n        self.state['n'] += 1\n"

@@ -117,8 +117,9 @@ def test_a_read_only_tool_that_writes_is_an_error_and_undone():
     )
     deleting = writer.replace("SQL", '"DELETE FROM members"')
     documenting = "def t(world):\n    world.write_document('x.md', 'x')\n    return {}\n"
-    with environment(deleting, documenting, writes=False).session() as live:
-        for name in ("t0", "t1"):
+    building = "def t(world):\n    world.db.execute('CREATE TABLE x (y)')\n    return {}\n"
+    with environment(deleting, documenting, building, writes=False).session() as live:
+        for name in ("t0", "t1", "t2"):
             seen = live.call(name, {})
             assert (seen.status, code(seen)) == ("error", "PermissionError")
         assert not live.diff()
@@ -212,8 +213,8 @@ def test_no_statement_reaches_the_shared_snapshot(statement):
     ("body", "said"),
     [
         ("os.pwrite(5, b'nonsense' * 1000, 0)", "no header"),
-        ("os.write(7, b'[1, 2]\\n')", "no plain path"),
-        ('os.write(7, b\'["../x", "y"]\\n\')', "no plain path"),
+        ("os.write(7, b'[1, 2]\\n')", "a line that is none"),
+        ('os.write(7, b\'[0, {"../x": "y"}]\\n\')', "no plain path"),
         ("os.write(7, b'{\\n')", "the log of documents"),
         ("os.ftruncate(5, 64 << 20); os.pwrite(5, b'x', 0)", "no header"),
     ],
@@ -238,6 +239,45 @@ def test_documents_that_cannot_be_kept_are_an_error_and_nothing_of_the_call_is_k
             "big.md": "xxx",
             "small.md": "x",
         }
+
+
+DYING = """import os, sys
+
+def t(world, *, at, records=True):
+    if records:
+        world.db.execute("DELETE FROM loans")
+    world.write_document("new.md", "x" * 9000)
+    world.write_document("rules.yaml", "none")
+    left = at
+
+    def count(frame, event, argument):
+        nonlocal left
+        if not left:
+            os._exit(1)
+        left -= 1
+
+    sys.setprofile(count)
+    return {}
+"""
+
+
+@pytest.mark.parametrize("records", [True, False], ids=["records and documents", "documents alone"])
+def test_wherever_a_session_is_killed_its_last_call_is_there_whole_or_not_at_all(records):
+    dying, seen = environment(DYING), []
+    for at in range(500):
+        with dying.session() as live:
+            earlier = live.call("lend_book", {"book_id": "B1", "member_id": "M1"})
+            answer = live.call("t0", {"at": at, "records": records})
+            made, found = live.diff(), earlier.value["loan_id"]
+        lent = [row["loan_id"] for row in made.tables["loans"].added] if "loans" in made.tables else []
+        whole = set(made.documents) == {"new.md", "rules.yaml"} and (not records or lent != [found])
+        none = not made.documents and lent == [found]
+        assert whole != none, f"killed {at} steps after the tool: {lent}, {sorted(made.documents)}"
+        seen.append(whole)
+        if answer.status == "ok":
+            break
+    assert answer.status == "ok", "the last one was not killed"
+    assert seen == sorted(seen) and not all(seen), "from nothing to everything"
 
 
 def test_documents_are_read_written_and_part_of_the_state():

@@ -1,14 +1,17 @@
 """The digest and the diff of states, compared with plain SQL over whole files."""
 
 import sqlite3
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_world.environments.change_log import Changes
 from agent_world.environments.errors import CorruptStateError
 from agent_world.environments.model import Environment, ForeignKey, Table, Tool
+from agent_world.environments.snapshot import snapshot_of
 from agent_world.environments.state import State, diff, logical_digest, normalised
 from tests.toy import TABLES, toy_environment, toy_files
 
@@ -84,10 +87,29 @@ def test_what_follows_the_change_log_agrees_with_reading_everything(calls):
             assert session.call("run_sql", {"statements": call}).status == "ok"
         state, quick = session.state(), session.diff()
         files = dict(state.files)
+    state.check()
     whole = {path: bytes(bytearray(content)) for path, content in files.items()}
     assert state.digest == logical_digest(whole)
     assert quick == diff(State({**FILES, "documents/other.md": b""}), State({**whole, "documents/other.md": b""}), ())
     assert bool(quick) == (state.digest != logical_digest(FILES))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), growth=st.integers(-2, 2))
+def test_pages_of_nonsense_are_a_corrupt_state_or_another_one_and_nothing_else(data, growth):
+    base, size = FILES["data.sqlite"], 4096
+    number = data.draw(st.sampled_from([1, 2, 3]) | st.integers(1, len(base) // size))
+    page = bytearray(base[(number - 1) * size : number * size])
+    places = st.integers(0, 120) | st.integers(0, size - 1)
+    for at, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=8)):
+        page[at] = byte
+    state = State.of(snapshot_of(FILES), Changes({number: bytes(page)}, len(base) // size + growth, {}))
+    with suppress(CorruptStateError):
+        change = diff(State(FILES), state, ())
+        assert bool(change) == (state.digest != logical_digest(FILES))
+        state.check()
+        whole = State({**state.files, "documents/other.md": b""})
+        assert change == diff(State({**FILES, "documents/other.md": b""}), whole, ()), "SQLite reads the same"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +136,9 @@ def test_changes_that_hide_in_the_pages_are_found(statements):
 
 
 def test_pages_of_a_transaction_that_was_rolled_back_are_no_change():
-    """Such pages are in the log when they no longer fit the cache, and stay there after a smaller commit."""
-    spill = [["PRAGMA cache_size=5", []]]
+    """Such pages are in the log when a tool has SQLite put them there early, and stay there after a smaller commit."""
+    early = ["ROLLBACK", "PRAGMA cache_spill=ON", "SAVEPOINT call", "PRAGMA cache_size=5"]
+    spill = [[text, []] for text in early]
     spill += [["INSERT INTO keyed VALUES (?, ?, 0)", [f"N{number}", "x" * 5000]] for number in range(300)]
     with BIG.session() as session:
         session.call("run_sql", {"statements": [["DELETE FROM loose WHERE a = 2", []]]})

@@ -157,6 +157,23 @@ def test_a_tool_that_raises_or_never_ends_hurts_no_other_test():
     assert verdicts[0].results[0].reason == "error"
 
 
+def test_a_tool_that_breaks_its_state_is_refused_whatever_else_it_does_well():
+    source = """import os
+
+
+def probe(world, *, bad) -> dict:
+    if bad:
+        os.pwrite(5, b"nonsense" * 100, 0)
+    return {}
+"""
+    breaking = tool(source, properties={"bad": {"type": "boolean"}}, writes=True)
+    calls = [case("probe", {"bad": bad}, {}) for bad in (False, False, True)]
+    verdict = one(breaking, *calls)
+    assert verdict.reasons == ("corrupt_state",)
+    assert [result.reason for result in verdict.results] == [None, None, "corrupt_state"]
+    assert one(breaking, *calls[:2]).accepted
+
+
 def test_minted_ids_are_told_by_prefix_and_by_reference():
     lend = ("lend_book", {"book_id": "B1", "member_id": "M1"})
     back = case(

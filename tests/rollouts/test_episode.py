@@ -1,4 +1,6 @@
+import gc
 import math
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 
@@ -8,7 +10,7 @@ from agent_world.environments.model import Database, Environment, Tool
 from agent_world.environments.state import State
 from agent_world.identity import VersionId
 from agent_world.rollouts.cutting import CUT
-from agent_world.rollouts.episode import Episode, EpisodeOverError, PinMismatchError
+from agent_world.rollouts.episode import Episode, EpisodeOverError, PinMismatchError, judge_together
 from agent_world.rollouts.model import Step
 from agent_world.rollouts.rewards import UnjudgeableTaskError
 from agent_world.tasks.model import Task, Wish
@@ -238,3 +240,88 @@ def test_a_tool_that_breaks_is_an_observation_and_the_episode_still_ends_in_a_re
     with opened(environment=_with_tool(f"def get_book(world, *, book_id):\n    {body}\n")) as episode:
         assert episode.call("get_book", {"book_id": "B3"}).status == "error"
         assert episode.answer({"author": "nobody", "copies": 0}).status == "fail"
+
+
+SPOILING = """import os
+
+
+def get_book(world, *, book_id):
+    DAMAGE
+    return {"book_id": book_id}
+"""
+_REWRITTEN = """world.db.execute("PRAGMA writable_schema = ON")
+    world.db.execute("UPDATE sqlite_schema SET rootpage = NUMBER WHERE name = 'NAME'")"""
+_OF_ANOTHER = "(SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_books_1')"
+DAMAGE = {
+    "nonsense where its changes lie": "os.pwrite(5, b'nonsense' * 1000, 0)",
+    "nonsense where its documents lie": "os.write(7, b'[]\\n')",
+    "a table that points nowhere": _REWRITTEN.replace("NUMBER", "999").replace("NAME", "members"),
+    # The rows are those of gold, and so is their digest; only whoever reads by the index sees others.
+    "an index that is another's": _REWRITTEN.replace("NUMBER", _OF_ANOTHER).replace(
+        "NAME", "sqlite_autoindex_authors_1"
+    ),
+    "a column that has another name": "world.db.execute('ALTER TABLE members RENAME COLUMN name TO label')",
+}
+
+
+def _spoiling(damage):
+    environment = _with_tool(SPOILING.replace("DAMAGE", damage))
+    tools = tuple(replace(tool, writes=True) if tool.name == "get_book" else tool for tool in environment.tools)
+    return replace(environment, tools=tools)
+
+
+@pytest.mark.parametrize("task", [READING, PROGRAM], ids=lambda task: task.task_id)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_episode_in_which_a_tool_broke_the_state_fails_and_says_so(task, damage):
+    environment = _spoiling(DAMAGE[damage])
+    with opened(task, environment) as episode:
+        assert episode.call("get_book", {"book_id": "B3"}).status == "ok"
+        assert episode.reply("Is it still there?").status == "ok"
+        outcome = episode.answer(task.answer)
+    assert (outcome.status, outcome.reward, outcome.failed) == ("fail", 0.0, ("corrupt_state",)), outcome
+    assert outcome.detail.startswith("a tool broke the state: ")
+    assert episode.final_digest
+    with opened(task, environment) as later:
+        assert later.answer(task.answer).status == "pass", "only its own session was hurt"
+    with opened(task, _spoiling("pass")) as harmless:
+        harmless.call("get_book", {"book_id": "B3"})
+        assert harmless.answer(task.answer).status == "pass", "it was the damage that failed"
+
+
+def test_a_broken_state_that_looks_like_another_episodes_fails_alone():
+    environment = _spoiling(DAMAGE["an index that is another's"])
+    with opened(environment=environment) as broken, opened(environment=environment) as sound:
+        broken.call("get_book", {"book_id": "B3"})
+        for episode in (broken, sound):
+            episode.take(Step(kind="answer", answer=READING.answer))
+        assert broken.final_digest == sound.final_digest
+        judge_together([broken, sound])
+    assert [episode.outcome.status for episode in (broken, sound)] == ["fail", "pass"]
+
+
+def test_a_snapshot_that_was_broken_from_the_start_is_no_fault_of_a_tool():
+    sound = ENVIRONMENT.files["data.sqlite"]
+    damaged = sound[:4096] + b"\xff" * (len(sound) - 4096)
+    with opened(environment=replace(ENVIRONMENT, files={"data.sqlite": damaged})) as episode:
+        outcome = episode.answer(READING.answer)
+    assert (outcome.status, episode.final_digest) == ("infra_error", None)
+
+
+def test_what_long_observations_were_takes_no_memory_for_all_of_an_episode():
+    source = """import random
+
+
+def get_book(world, *, book_id):
+    return {"text": random.Random(book_id).randbytes(250_000).hex()}
+"""
+    with opened(environment=_with_tool(source)) as episode:
+        episode.call("get_book", {"book_id": "B0"})
+        tracemalloc.start()
+        for number in range(1, 21):
+            episode.call("get_book", {"book_id": f"B{number}"})
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 3_000_000, "20 texts of half a million characters were kept, 20 cuts of them are held"
+        texts = {len(episode.uncut[index]["text"]) for index in range(21)}
+        assert (texts, len({episode.uncut[index]["text"] for index in (3, 20)})) == ({500_000}, 2)

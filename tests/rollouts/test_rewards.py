@@ -1,7 +1,9 @@
+import os
 from dataclasses import replace
 
 import pytest
 
+from agent_world.environments.json_state import JsonState, json_state
 from agent_world.environments.session import open_session
 from agent_world.environments.state import State
 from agent_world.rollouts.rewards import UnjudgeableTaskError, criterion_holds, judge_all
@@ -132,6 +134,77 @@ def test_a_program_task_is_judged_by_its_verifier():
 def test_a_verifier_sees_both_states(lent):
     unjudged_state = replace(PROGRAM, rubric=())
     assert judged(unjudged_state, PROGRAM.answer, lent).failed == ("unasked change",)
+
+
+def seen(source, initial, final, database=ENVIRONMENT.database):
+    """What the function ``seen(initial, final)`` of `source` gives in a verifier: it goes out as a failure's name."""
+    source += "\ndef verify(answer, gold, initial, final):\n    return [repr(seen(initial, final))]\n"
+    task = replace(PROGRAM, rubric=(), verifier=source)
+    (outcome,) = judge_all(task, [PROGRAM.answer], initial, final, database)
+    return outcome.failed[0] if outcome.failed else outcome.detail
+
+
+def test_a_verifier_sees_records_and_documents_as_they_were_and_as_they_are():
+    files = {**ENVIRONMENT.files, "documents/notes/long.txt": "Zoë\r\n".encode()}
+    before = State(files)
+    after = State({**files, "documents/rules.yaml": b"none"})
+    source = """
+def seen(initial, final):
+    name = initial.db.execute("SELECT name FROM authors WHERE fold(name) = 'zoe angstrom'").fetchone()["name"]
+    return name, initial.documents["notes/long.txt"], final.documents["rules.yaml"], len(initial.documents)
+"""
+    assert seen(source, before, after) == repr(("Zoë Ångström", "Zoë\r\n", "none", 2))
+
+
+def test_a_verifier_sees_the_json_object_that_a_state_is():
+    before = json_state({"state.json": b'{"things": {"a": 1}}'})
+    after = JsonState(before.snapshot, {("things", "b"): "2"})
+    source = """
+def seen(initial, final):
+    initial.value["things"]["a"] = 5  # its own copy
+    return initial.value, final.value, hasattr(final, "db")
+"""
+    assert seen(source, before, after) == repr(({"things": {"a": 5}}, {"things": {"a": 1, "b": 2}}, False))
+
+
+def test_a_verifier_reaches_no_other_session_by_what_it_is_shown(lent):
+    vandal = """
+import os
+def seen(initial, final):
+    done = []
+    for fd in range(3, 32):
+        for way in (lambda: os.pwrite(fd, b"evil", 0), lambda: os.ftruncate(fd, 0)):
+            try:
+                way()
+                done.append(fd)
+            except OSError:
+                pass
+    return done
+"""
+    assert seen(vandal, START, lent) == "[]"
+    assert judged(PROGRAM, PROGRAM.answer).status == "pass"
+    assert judged(replace(PROGRAM, rubric=()), PROGRAM.answer, lent).failed == ("unasked change",)
+
+
+def test_states_that_are_kept_hold_no_descriptors(lent):
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [State.of(lent.snapshot, lent.changes) for _ in range(5)]
+    task = replace(PROGRAM, rubric=())
+    assert {judged(task, PROGRAM.answer, state).status for state in kept} == {"fail"}
+    assert len(os.listdir("/proc/self/fd")) <= before + 2  # of the snapshot that all share
+
+
+def test_a_verifier_may_be_written_with_dataclasses():
+    source = """
+from __future__ import annotations
+from dataclasses import dataclass
+@dataclass
+class Row:
+    key: str
+def seen(initial, final):
+    return Row(key="x")
+"""
+    assert seen(source, START, START) == "Row(key='x')"
 
 
 @pytest.mark.parametrize(

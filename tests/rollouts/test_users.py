@@ -1,7 +1,12 @@
+from dataclasses import asdict, replace
+
 import pytest
 
+from agent_world import world
 from agent_world.rollouts.users import NOTHING_TO_ADD, ScriptedUser
 from agent_world.tasks.model import Wish
+from tests.rollouts.cases import ENVIRONMENT, READING
+from tests.toy_lake import save_toy
 
 DATE = Wish(kind="constraint", words=("date", "when", "which day"), text="It has to be before Friday.")
 SEAT = Wish(kind="preference", words=("seat", "window or aisle"), text="I would like a window seat.")
@@ -48,3 +53,15 @@ def test_a_constraint_is_insisted_on_and_a_preference_is_given_up(user):
 
 def test_a_user_without_wishes_has_nothing_to_add():
     assert ScriptedUser().reply("What is your name, and when shall I come?") == NOTHING_TO_ADD
+
+
+def test_what_the_user_of_a_task_wants_is_a_column_of_the_lake(tmp_path):
+    lake = world.open(tmp_path / "lake", create=True)
+    with lake.begin("tasks", derivation="d") as batch:
+        environment, _ = save_toy(batch, ENVIRONMENT)
+        plain = replace(READING, environments=(environment,))
+        for task in (plain, replace(plain, task_id="asked", user=(DATE, NAME))):
+            world.save_task(batch, task)
+    wishes = {row["task_id"]: row["user"] for row in lake.read("tasks", columns=["task_id", "user"])}
+    assert wishes["asked"] == [{**asdict(wish), "words": list(wish.words)} for wish in (DATE, NAME)]
+    assert wishes[READING.task_id] is None

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import docker
@@ -79,15 +79,22 @@ def test_a_closed_back_end_opens_nothing_and_says_so(backend):
 
 
 def test_a_back_end_that_lost_its_host_knows_it(backend, docker_engine):
-    with BACKENDS[backend]() as box:
+    with BACKENDS[backend]() as box, box.open_code(ONE) as session:
+        assert session.request({"entry": "m:run", "arguments": {"x": 1}}, 60.0)["ok"] == 2
         if isinstance(box, DockerSandbox):
             with closing(docker.from_env()) as client:
                 client.containers.get(box._container).kill()
         else:
-            for process in psutil.Process(box._process.pid).children(recursive=True):
-                process.kill()
+            family = psutil.Process(box._process.pid).children(recursive=True)
+            for process in family:
+                with suppress(psutil.NoSuchProcess):  # the zygote's death is its sessions' as well
+                    process.kill()
             box._process.kill()
             box._process.wait()
+            assert psutil.wait_procs(family, timeout=ENDED_WITHIN_S)[1] == []
+        for _ in range(2):
+            with pytest.raises(SandboxFailedError, match="host is gone"):
+                session.request({"entry": "m:run", "arguments": {"x": 1}}, 60.0)
         with pytest.raises(SandboxFailedError):
             box.run_code(ONE, "m:run", {"x": 1})
         assert not box.alive()

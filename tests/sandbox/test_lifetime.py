@@ -5,13 +5,16 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 
 import psutil
 import pytest
 
+from agent_world.rollouts.episode import Episode
 from agent_world.sandbox import SandboxFailedError, default_sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
+from tests.rollouts.cases import ENVIRONMENT, WRITING
 
 ONE = {"m.py": "def run(x):\n    return x + 1\n"}
 GONE_WITHIN_S = 20.0
@@ -73,6 +76,51 @@ def test_a_sandbox_that_died_is_a_failure_of_the_harness_and_the_default_one_com
     with pytest.raises(SandboxFailedError):
         first.run_code(ONE, "m:run", {"x": 1})
     assert answer(1)[0] == 2
+
+
+def begun(box: BwrapSandbox, stack: ExitStack) -> tuple[Episode, psutil.Process]:
+    """An episode after its first call, and the process of its session."""
+    zygote = psutil.Process(box._process.pid).children()[0]
+    others = set(zygote.children())
+    episode = stack.enter_context(Episode(WRITING, ENVIRONMENT, seed=1, sandbox=box))
+    first = WRITING.plan[0]
+    assert episode.call(first.tool, first.arguments).status == "ok"
+    (session,) = set(zygote.children()) - others
+    return episode, session
+
+
+def test_a_session_that_is_killed_is_an_error_of_its_own_episode():
+    with BwrapSandbox() as box, ExitStack() as stack:
+        neighbour, _ = begun(box, stack)
+        episode, session = begun(box, stack)
+        session.kill()
+        for call in WRITING.plan[1:]:
+            observation = episode.call(call.tool, call.arguments)
+            assert (observation.status, observation.value["error"]["code"]) == ("error", "crash")
+            assert neighbour.call(call.tool, call.arguments).status == "ok"
+        outcome = episode.answer(WRITING.answer)
+        assert (outcome.status, outcome.failed, outcome.reward) == ("fail", ("state",), 0.0)
+        assert neighbour.answer(WRITING.answer).status == "pass"
+
+
+def test_a_session_that_dies_with_its_zygote_is_no_doing_of_its_tools():
+    with BwrapSandbox() as box, ExitStack() as stack:
+        episode, session = begun(box, stack)
+        session.parent().kill()
+        assert wait_until_gone([session]) == []
+        second = WRITING.plan[1]
+        episode.call(second.tool, second.arguments)
+        outcome = episode.outcome
+        assert (outcome.status, outcome.reward) == ("infra_error", None)
+        assert "its host is gone" in outcome.detail
+
+
+def test_a_zygote_goes_on_without_its_bubblewrap_and_ends_with_its_sandbox():
+    with BwrapSandbox() as box:
+        zygote = psutil.Process(box._process.pid).children()[0]
+        box._process.kill()
+        assert box.run_code(ONE, "m:run", {"x": 1}).value == 2
+    assert wait_until_gone([zygote]) == []
 
 
 def test_forked_workers_get_sandboxes_of_their_own():

@@ -1,7 +1,11 @@
 import pytest
 
+from agent_world.environments.state import State
+from agent_world.rollouts.verifier import verify
 from agent_world.sandbox import BACKENDS, Limits, Sandbox
 from agent_world.sandbox.bwrap import BwrapSandbox
+from tests.rollouts.cases import PROGRAM
+from tests.toy import toy_files
 
 
 def run(box: Sandbox, body: str, arguments: object = None, **options: object):
@@ -109,3 +113,18 @@ def test_limits_are_the_sandboxes_own(backend):
     with BACKENDS[backend](Limits(work_bytes=1 << 20)) as small:
         written = run(small, "def run():\n    open('f', 'wb').write(b'x' * (2 << 20))\n")
     assert "No space left" in (written.error or "")
+
+
+def test_source_is_compiled_and_not_run(box):
+    quiet = box.compiled("raise SystemExit\n")
+    assert (quiet.status, box.compiled("raise SystemExit\n") is quiet) == ("ok", True)
+    assert box.compiled("def").error.startswith("SyntaxError")
+
+
+def test_a_verifier_says_the_same_in_every_back_end(box):
+    state = State(toy_files())
+    wrong = {**PROGRAM.answer, "copies": 9}
+    right, failing = verify(PROGRAM, [PROGRAM.answer, wrong], state, state, {}, box)
+    assert (right.failed, right.error, failing.failed) == ((), None, ("copies",))
+    (broken,) = verify(PROGRAM, [{}], state, state, {}, box)
+    assert broken.error == "KeyError: 'titles'"

@@ -373,6 +373,22 @@ def test_a_verifier_that_breaks_proves_nothing():
     assert rejection(replace(PROGRAM, verifier=broken)) == ("null", "infra_error")
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "__import__('os').pwrite(5, b'nonsense' * 1000, 0)\n    return {}",
+        "world.db.execute('ALTER TABLE members RENAME COLUMN name TO label')",
+    ],
+)
+def test_a_plan_over_a_tool_that_breaks_the_state_is_no_gold(damage):
+    source = ENVIRONMENT.tool("lend_book").source.replace("def lend_book(", "def lent(")
+    source += f"\n\ndef lend_book(world, **given):\n    {damage}\n    return lent(world, **given)\n"
+    tools = [replace(tool, source=source) if tool.name == "lend_book" else tool for tool in ENVIRONMENT.tools]
+    environment = replace(ENVIRONMENT, tools=tuple(tools))
+    assert rejection(WRITING, environment) == ("gold", "gold_fails")
+    assert gated(READING, environment).accepted, "random runs and unasked writes that break it are none of its doing"
+
+
 # trajectory and audit
 
 

@@ -35,6 +35,20 @@ def test_targeted_tasks_exercise_what_the_guideline_names(environment, guideline
     assert {(task.purpose, task.round) for task in tasks} == {("targeted", 1)}
 
 
+def test_no_task_is_made_of_a_tool_that_breaks_the_state(environment):
+    source = environment.tool("lend_book").source.replace("def lend_book(", "def lent(")
+    source += """
+
+def lend_book(world, **given):
+    __import__("os").pwrite(5, b"nonsense" * 1000, 0)
+    return {"loan_id": world.new_id("LN"), "status": "out"}
+"""
+    breaking = [replace(tool, source=source) if tool.name == "lend_book" else tool for tool in environment.tools]
+    tasks = synthesise(replace(environment, tools=tuple(breaking)), count=10, seed=1)
+    assert {task.kind for task in tasks} == {"graph", "program"}
+    assert not [task for task in tasks if "lend_book" in task.shape]
+
+
 def test_what_is_excluded_does_not_come_again(environment, candidates):
     again = synthesise(environment, count=30, seed=1, exclude=TaskExclusions.of(candidates))
     assert {text_key(t) for t in again}.isdisjoint(text_key(t) for t in candidates)

@@ -1,12 +1,11 @@
 """The loop of a process that makes sessions: it opens and kills them as it is told, and buries the dead.
 
-The supervisor sends it, over a packet socket, either ``{"open": number}`` with the session's descriptors or
-``{"kill": number}``. It gets one packet back: that the process is ready.
+The supervisor sends it, over a packet socket, either ``open NUMBER`` with the session's descriptors or ``kill NUMBER``.
+It gets one packet back: that the process is ready.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
@@ -29,40 +28,44 @@ def serve(control_fd: int, supervisor_fd: int, start: Callable[[list[int]], int]
     waiting = select.poll()
     waiting.register(control_fd, select.POLLIN)
     waiting.register(supervisor_fd, select.POLLIN)
-    sessions: dict[int, int] = {}
-    control.send(b'{"ready": true}')
+    pids: dict[bytes, int] = {}
+    numbers: dict[int, bytes] = {}
+    control.send(b"ready")
+    alive = False
     while True:
-        events = waiting.poll(_REAP_AFTER_MS if sessions else None)
+        events = waiting.poll(_REAP_AFTER_MS if alive else None)
         if any(fd == supervisor_fd for fd, _ in events):
             return
         if events:
             packet, descriptors, _, _ = socket.recv_fds(control, _PACKET_BYTES, _DESCRIPTORS)
             if not packet:
                 return
-            message = json.loads(packet)
-            if "open" in message:
+            verb, number = packet.split()
+            if verb == b"open":
                 try:
-                    sessions[message["open"]] = start(descriptors)
+                    pids[number] = pid = start(descriptors)
+                    numbers[pid] = number
                 except OSError as error:
                     fatal.say(descriptors[0], error)
                 for descriptor in descriptors:
                     os.close(descriptor)
-            elif message["kill"] in sessions:
-                kill(sessions[message["kill"]])
-        _reap(sessions)
+            elif number in pids:
+                kill(pids[number])
+        alive = _reap(pids, numbers)
 
 
-def _reap(sessions: dict[int, int]) -> None:
-    """Forget the dead. Until then their pids are not given away, so that a late kill cannot hit another session."""
-    if not sessions:
-        return
+def _reap(pids: dict[bytes, int], numbers: dict[int, bytes]) -> bool:
+    """Forget the dead; whether any child is left, a session or what one left behind.
+
+    Until then their pids are not given away, so that a late kill cannot hit another session.
+    """
     try:
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                return
-            for number, other in list(sessions.items()):
-                if other == pid:
-                    del sessions[number]
+                return True
+            number = numbers.pop(pid, None)  # none: what the keeper buries for a session that is dead
+            if number is not None:
+                del pids[number]
     except ChildProcessError:
-        sessions.clear()
+        return False

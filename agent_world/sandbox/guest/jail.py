@@ -10,6 +10,9 @@ import signal
 # PyDLL keeps the interpreter lock over the call: the child of a raw clone must not have lost it.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+# Found here, once: a session that had to look for them would copy some sixty pages of memory over it.
+_syscall, _prctl_call, _mount_call = _libc.syscall, _libc.prctl, _libc.mount
+_after_fork = ctypes.pythonapi.PyOS_AfterFork_Child
 
 _CLONE, _CAPSET = 56, 126
 _NEW_MOUNTS, _NEW_CGROUP, _NEW_UTS, _NEW_IPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
@@ -21,7 +24,9 @@ READ_ONLY, NO_SETUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
 _SECCOMP_FILTER = 2
 _DETACH = 2
-_CAPABILITY_VERSION = 0x20080522
+# No permitted, effective or inheritable one. Made once: an array type is made anew in every session that asks for it.
+_CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(0x20080522, 0)
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 
 _MEGABYTE = 1 << 20
 # Who we are outside of a new user namespace cannot be asked inside it.
@@ -46,10 +51,10 @@ class Filter:
 
 def clone() -> int:
     """Like `os.fork`, into new user, mount, pid, ipc, uts, cgroup and network namespaces."""
-    pid = _libc.syscall(_CLONE, ctypes.c_ulong(_NAMESPACES | _SIGCHLD), None, None, None, None)
+    pid = _syscall(_CLONE, ctypes.c_ulong(_NAMESPACES | _SIGCHLD), None, None, None, None)
     _check(pid, "clone")
     if pid == 0:
-        ctypes.pythonapi.PyOS_AfterFork_Child()
+        _after_fork()
     return pid
 
 
@@ -97,14 +102,13 @@ def enter(system_calls: Filter, limits: dict[str, int]) -> None:
 
 def _drop_capabilities() -> None:
     # Empty permitted and effective sets empty the ambient one too; the bounding set only matters to exec.
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    _check(_libc.syscall(_CAPSET, header, (ctypes.c_uint32 * 6)()), "capset")
+    _check(_syscall(_CAPSET, _CAPABILITY_HEADER, _NO_CAPABILITIES), "capset")
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
     """What the system call of this name does."""
     words = [None if word is None else word.encode() for word in (source, target, kind, options)]
-    _check(_libc.mount(*words[:3], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
+    _check(_mount_call(*words[:3], ctypes.c_ulong(flags), words[3]), f"mount on {target}")
 
 
 def change_root(folder: str) -> None:
@@ -118,7 +122,7 @@ def change_root(folder: str) -> None:
 
 def _prctl(option: int, first: int, second: int) -> None:
     arguments = (ctypes.c_ulong(value) for value in (first, second, 0, 0))
-    _check(_libc.prctl(option, *arguments), f"prctl {option}")
+    _check(_prctl_call(option, *arguments), f"prctl {option}")
 
 
 def _check(result: int, what: str) -> None:

@@ -11,13 +11,17 @@ class Log:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    def size(self) -> int:
+        """Bytes in it now."""
+        return os.fstat(self._descriptor).st_size
+
     def append(self, data: bytes) -> int:
         """Append all of `data`; gives the length before, for `cut`.
 
         Raises:
             OSError: there is no room for it.
         """
-        start = place = os.fstat(self._descriptor).st_size
+        start = place = self.size()
         view = memoryview(data)
         try:
             while view:
@@ -27,6 +31,10 @@ class Log:
             self.cut(start)
             raise
         return start
+
+    def end_line(self) -> None:
+        """Put a newline over the last byte: needs no room, so it cannot fail, and is there or not."""
+        os.pwrite(self._descriptor, b"\n", self.size() - 1)
 
     def cut(self, size: int) -> None:
         """Take away what was appended."""

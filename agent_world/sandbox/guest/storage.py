@@ -81,6 +81,17 @@ def connect(snapshot: int, log: int) -> sqlite3.Connection:
     db = sqlite3.connect(f"file:{_DATABASE_PATH}?vfs=unix-none", uri=True, isolation_level=None)
     db.row_factory = sqlite3.Row
     db.executescript(
-        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY"
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF; PRAGMA wal_autocheckpoint=0; PRAGMA temp_store=MEMORY;"
+        # Nothing is in the log that was not committed, so its length before a commit tells whether the commit came.
+        "PRAGMA cache_spill=OFF"
     )
+    return db
+
+
+def look(snapshot: int) -> sqlite3.Connection:
+    """The database of this descriptor, which nobody can write, to read."""
+    path = f"{_DATABASE_PATH}-{snapshot}"
+    _descriptors[path.encode()] = snapshot
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    db.row_factory = sqlite3.Row
     return db

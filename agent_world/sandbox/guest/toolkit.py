@@ -51,12 +51,13 @@ class World:
             sqlite3.OperationalError: what ran inside ended the transaction itself.
         """
         minted, changes, pending = dict(self._minted), self.db.total_changes, dict(self._documents.pending)
+        schema = None if writes else self._schema()
         outermost, logged = not self.db.in_transaction, None
         self.db.execute("SAVEPOINT call")
         try:
             yield
             changed = self.db.total_changes != changes or self._documents.pending != pending
-            if changed and not writes:
+            if not writes and (changed or self._schema() != schema):
                 raise PermissionError("the tool is declared read-only, but it changed the state")
             if outermost:
                 logged = self._documents.log()
@@ -71,6 +72,10 @@ class World:
             self._documents.commit()
         if changed:
             pins.tick()
+
+    def _schema(self) -> int:
+        """A number that every change of the schema moves on; `total_changes` does not count those."""
+        return self.db.execute("PRAGMA schema_version").fetchone()[0]
 
     def _undo(self) -> None:
         try:
@@ -122,11 +127,13 @@ class World:
 class Documents:
     """The documents of `D` (a sealed descriptor and an index into it) under the writes of this session.
 
-    The log has a line for each text that was kept: ``[path, text]``.
+    The log has a line for each call that wrote some: ``[bytes, {path: text, ...}]``. It is written before the records
+    are committed, its newline after that: whoever finds a line without one sees by the log of pages, which had so many
+    bytes before, whether the commit came. So a call is kept whole or not at all, wherever its session is killed.
     """
 
-    def __init__(self, descriptor: int, index: Mapping[str, Sequence[int]], log: Log) -> None:
-        self._descriptor, self._index, self._log = descriptor, index, log
+    def __init__(self, descriptor: int, index: Mapping[str, Sequence[int]], log: Log, pages: Log) -> None:
+        self._descriptor, self._index, self._log, self._pages = descriptor, index, log, pages
         self._written: dict[str, str] = {}
         self.pending: dict[str, str] = {}
 
@@ -155,11 +162,10 @@ class Documents:
         self.pending[path] = text
 
     def log(self) -> int | None:
-        """Log the pending writes; gives the length of the log before, for `cut`, or None when there are none."""
+        """Log the pending writes but for the newline; gives the log's length before, for `cut`; None without any."""
         if not self.pending:
             return None
-        lines = (json.dumps(written) + "\n" for written in self.pending.items())
-        return self._log.append("".join(lines).encode())
+        return self._log.append(json.dumps([self._pages.size(), self.pending]).encode() + b" ")
 
     def cut(self, size: int) -> None:
         """Take from the log what `log` put there."""
@@ -168,6 +174,7 @@ class Documents:
     def commit(self) -> None:
         """Keep the pending writes."""
         if self.pending:
+            self._log.end_line()
             self._written.update(self.pending)
             self.pending = {}
 

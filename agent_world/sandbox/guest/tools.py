@@ -27,6 +27,7 @@ Json = Any
 _MESSAGE_CHARACTERS = 400
 _RESULT_CHARACTERS = 1 << 20
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_in_order = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=True).encode
 
 
 class Tools(ABC):
@@ -71,7 +72,7 @@ class FunctionTools(Tools):
         db.create_function("fold", 1, toolkit.fold, deterministic=True)
         db.create_function("random", 0, pins.random_integer)
         db.create_function("randomblob", 1, os.urandom)
-        kept = toolkit.Documents(documents, setup["documents"], Log(documents_log))
+        kept = toolkit.Documents(documents, setup["documents"], Log(documents_log), Log(log))
         self._world = toolkit.World(db, kept, setup["seed"])
 
     def _tool(self, name: str, source: str | None) -> Callable[..., Any]:
@@ -197,10 +198,10 @@ def _written(whole: Json, value: Any) -> str:
 
 
 def _edits(key: str, before: str | None, value: Json) -> list[Json]:
-    """What changed of one part of the state."""
+    """What changed of one part of the state; the order of keys is no part of it."""
     old = {} if before is None else _entries(key, json.loads(before))
     new = _entries(key, value)
-    changed = [path for path, item in new.items() if path not in old or _encode(old[path]) != _encode(item)]
+    changed = [path for path, item in new.items() if path not in old or _in_order(old[path]) != _in_order(item)]
     return [*([path, new[path]] for path in changed), *([path] for path in old if path not in new)]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pins
 import tools
+import verifying
 
 CHANNEL = 3
 _READ_BYTES = 1 << 16
@@ -102,8 +103,9 @@ _KINDS: dict[str, Callable[[dict, list[int]], Callable[[dict], Json]]] = {
     "python-function": lambda setup, files: tools.FunctionTools(setup, files).call,
     "python-class": lambda setup, files: tools.ClassTools(setup, files).call,
     "code": _code_in_a_folder,
+    "verifier": lambda setup, files: verifying.Judge(setup, files).judge,
 }
-"""What a session is for: the tools of an environment of that runtime, or code in a folder."""
+"""What a session is for: the tools of an environment of that runtime, code in a folder, or the verifier of a task."""
 
 
 def _send(channel: int, reply: Json) -> None:
