@@ -1,11 +1,14 @@
 """What the lake costs against doing the same plainly: ratios inside one run, in CPU time where not said otherwise.
 
-``python -m benchmarks.lake [--events 1000000] [--nodes 1000000] [--commits 1000]``
+``python -m benchmarks.lake [--events 1000000] [--nodes 1000000] [--commits 1000] [--only lineage] [--json FILE]``
+
+A floor is what the same work takes without a lake, measured in the same run: compare with that, since machines differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import tempfile
@@ -15,17 +18,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import rustworkx
 import zstandard
 
 from agent_world.identity import content_hash, derivation_hash, sha256, version_id
-from agent_world.lake import Lake, open_lake
+from agent_world.lake import Lake, lineage, open_lake
 from agent_world.lake.blobs import BlobWriter
-from agent_world.lake.graph import Graph
 from agent_world.lake.log import SCHEMA, Draft
+from agent_world.lake.maintenance import compact
 from agent_world.lake.replay import replay
 
 BATCH = 50_000
@@ -46,9 +53,25 @@ def watch() -> Iterator[Watch]:
     found.cpu, found.wall = time.process_time() - cpu, time.perf_counter() - wall
 
 
-def show(name: str, value: float, unit: str, goal: str) -> None:
-    """Print one measure beside its goal."""
-    print(f"{name:<66} {value:10.3f} {unit:<8} goal {goal}", flush=True)
+class Measure(NamedTuple):
+    """One figure, what it should be, and what the same costs plainly."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str
+    floor: float | None
+
+
+MEASURES: list[Measure] = []
+"""All of this run."""
+
+
+def show(name: str, value: float, unit: str, goal: str, floor: float | None = None) -> None:
+    """Print one measure beside its goal and its floor, and keep it."""
+    MEASURES.append(Measure(name, value, unit, goal, floor))
+    least = "" if floor is None else f"  floor {floor:.3f}"
+    print(f"{name:<66} {value:10.3f} {unit:<8} goal {goal}{least}", flush=True)
 
 
 def made_events(count: int, version: int) -> pa.Table:
@@ -135,35 +158,138 @@ def replays(lake: Lake, events: int) -> None:
     show("as-of open and the list of batches", one.cpu * 1_000, "ms CPU", "<= 20 + fold")
 
 
-def closures(nodes: int) -> None:
-    """Closures of at most 1,000 versions in a graph with five parents a version."""
-    source = random.Random(5)
-    names = [f"artifact-{n:07}@{n:032x}" for n in range(nodes)]
-    children, parents = [], []
-    for n in range(nodes):
-        start = n - n % 500  # environments of 500 artifacts, rarely linked with each other
-        for _ in range(min(5, n - start)):
-            children.append(n)
-            parents.append(source.randrange(start, n) if source.random() > 0.0005 else source.randrange(n))
-    versions = pa.table({"version_id": names})
-    edges = pa.table(
-        {
-            "child": pa.array(names).take(pa.array(children)),
-            "parent": pa.array(names).take(pa.array(parents)),
-            "role": ["p"] * len(children),
-        }
-    )
-    graph = Graph(lambda: versions, lambda: edges)
+class Woven(NamedTuple):
+    """A graph of environments of 500 versions each, rarely linked with each other, as numbers and as names."""
+
+    names: pa.Array
+    child: np.ndarray
+    parent: np.ndarray
+
+
+def woven(nodes: int) -> Woven:
+    """Five parents a version where there are as many before it in its environment."""
+    source = np.random.default_rng(5)
+    number = np.arange(nodes)
+    start = number - number % 500
+    child = number.repeat(np.minimum(5, number - start))
+    low = np.where(source.random(len(child)) < 0.0005, 0, start[child])
+    parent = low + (source.random(len(child)) * (child - low)).astype(np.int64)
+    names = pa.array([f"artifact-{n:07}@{sha256(f'{n}')[:32]}" for n in range(nodes)])
+    return Woven(names, child, parent)
+
+
+def woven_events(graph: Woven, first: int, count: int, version: int) -> pa.Table:
+    """The events of a batch that made so many versions from `first` on, without going through them one by one."""
+    names = graph.names.slice(first, count)
+    places = np.searchsorted(graph.child, np.arange(first, first + count + 1))
+    ends = graph.names.take(pa.array(graph.parent[places[0] : places[-1]]))
+    roles = pa.repeat(pa.scalar("part"), len(ends))
+    offsets = pa.array((places - places[0]).astype(np.int32))
+    parents = pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([ends, roles], ["version_id", "role"]))
+    batch = sha256(f"woven {version}")
+    given: dict[str, Any] = {
+        "event_id": pc.binary_join_element_wise(batch[:32], names, ":"),
+        "event_type": pa.repeat(pa.scalar("created"), count),
+        "kind": pa.repeat(pa.scalar("theme"), count),
+        "artifact_id": pc.utf8_slice_codeunits(names, 0, 16),
+        "version_id": names,
+        "content_hash": pc.utf8_slice_codeunits(names, 17),
+        "derivation_hash": pc.utf8_slice_codeunits(names, 17),
+        "parents": parents,
+        "payload": pa.repeat(pa.scalar('{"title":"x"}'), count),
+    }
+    end = {"event_id": f"{batch[:32]}:end", "event_type": "committed", "payload": f'{{"events":{count + 1}}}'}
+    columns = {}
+    for field in SCHEMA:
+        made = given.get(field.name, pa.nulls(count, field.type))
+        columns[field.name] = pa.concat_arrays([made.cast(field.type), pa.array([end.get(field.name)], field.type)])
+    whole = {"batch": batch, "stage": "s", "partition": f"{version}", "derivation": "d", "run_id": "r"}
+    whole |= {"code_version": "c", "schema_version": 1, "ts": datetime.now(UTC), "commit_version": version}
+    columns |= {name: pa.repeat(pa.scalar(value, SCHEMA.field(name).type), count + 1) for name, value in whole.items()}
+    columns["position"] = pa.array(range(count + 1), pa.int64())
+    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def lineage_answers(folder: Path, nodes: int) -> None:
+    """Closures and look-ups in a lake of `nodes` versions and five edges each, against rustworkx and plain Arrow."""
+    graph = woven(nodes)
+    lake = open_lake(folder / "woven")
+    for version, first in enumerate(range(0, nodes, BATCH), 1):
+        table = woven_events(graph, first, min(BATCH, nodes - first), version)
+        lake.log.append(table.column("batch")[0].as_py(), lambda version, committed, t=table: Draft(t))
+    lake.refresh()
+    del lake
+
+    with watch() as plain:
+        least = rustworkx.PyDiGraph()
+        least.add_nodes_from(range(nodes))
+        least.add_edges_from_no_data(list(zip(graph.child.tolist(), graph.parent.tolist(), strict=True)))
+    lake = open_lake(folder / "woven")
+    edges, names = len(graph.child), graph.names
     with watch() as cold:
-        graph.refresh()
-    show(f"graph of {nodes:,} versions and {len(children):,} edges, cold", cold.cpu, "s CPU", "<= 5 at 10^6")
-    times = []
-    for _ in range(200):
-        start = names[source.randrange(nodes)]
+        lineage.upstream(lake, names[nodes - 1].as_py(), limit=1_000)
+    show(f"first answer of a fresh lake, {nodes:,} versions, {edges:,} edges", cold.cpu, "s CPU", "<= 5", plain.cpu)
+
+    source, here = random.Random(5), lake.graph
+    for what, few in (("any", False), ("of 300 and more", True)):
+        walks, answers, floors, sizes = [], [], [], []
+        while len(walks) < 200:
+            place = source.randrange(nodes)
+            place = min(nodes - 1, place - place % 500 + 499 - source.randrange(20)) if few else place
+            name = names[place].as_py()
+            with watch() as walked:
+                walk = here.walk(name, up=True, limit=1_000)
+            if walk.truncated or (few and len(walk.hops) < 300):
+                continue
+            with watch() as answered:
+                lineage.upstream(lake, name, limit=1_000)
+            with watch() as floor:
+                rustworkx.descendants(least, place)
+            sizes.append(len(walk.hops))
+            for times, one in ((walks, walked), (answers, answered), (floors, floor)):
+                times.append(one.cpu * 1_000)
+        told = f"closure up to 1,000 versions, {what} (median {median(sizes):.0f})"
+        show(told, median(walks), "ms CPU", "<= 1", median(floors))
+        show("  with the edges among them", median(answers), "ms CPU", "quick", median(floors))
+
+    asked = [names[source.randrange(nodes)].as_py() for _ in range(50)]
+    lake.version(asked[0])
+    times, floors = [], []
+    for name in asked:
         with watch() as one:
-            walk = graph.walk(start, up=True, limit=1_000)
-        times.append(one.cpu * 1_000 / max(1, len(walk.hops)) * 1_000)
-    show("closure, for 1,000 versions reached", median(times), "ms CPU", "<= 1")
+            lake.version(name)
+        times.append(one.cpu * 1_000)
+        with watch() as least_one:
+            names.filter(pc.equal(names, name))
+        floors.append(least_one.cpu * 1_000)
+    show("look-up of a version by id, in memory", median(times), "ms CPU", "<= 20", median(floors))
+    times = []
+    for name in asked:
+        with watch() as one:
+            lake.read("themes", where={"version_id": name})
+        times.append(one.cpu * 1_000)
+    show("Lake.read of a row by id, in memory", median(times), "ms CPU", "<= 20", median(floors))
+    stored_look_ups(folder, lake, asked)
+
+
+def stored_look_ups(folder: Path, lake: Lake, asked: list[str]) -> None:
+    """The row of an id in the stored table after upkeep, as another engine finds it, against one sorted file."""
+    compact(lake)
+    stored = dict(lake.projections.tables())[f"projections/{lake.projections.generation()}/themes"]
+    plain = folder / "sorted.parquet"
+    pq.write_table(lake.table("themes").sort_by("artifact_id"), plain, compression="zstd", compression_level=1)
+    times: dict[str, list[float]] = {"stored": [], "plain": []}
+    with duckdb.connect(":memory:") as engine:
+        for name in asked:
+            artifact = name.partition("@")[0]
+            for which, paths in (("stored", stored.file_uris()), ("plain", [str(plain)])):
+                query = "SELECT version_id, title FROM read_parquet($1) WHERE artifact_id = $2"
+                with watch() as one:
+                    found = engine.execute(query, [paths, artifact]).fetchall()
+                assert [row[0] for row in found] == [name]
+                times[which].append(one.cpu * 1_000)
+    stored_ms, plain_ms = median(times["stored"]), median(times["plain"])
+    show("look-up by id in the stored table, by DuckDB", stored_ms, "ms CPU", "<= 20", plain_ms)
 
 
 def blobs(folder: Path) -> None:
@@ -197,18 +323,25 @@ def blobs(folder: Path) -> None:
 
 
 def main() -> None:
-    """Run every measure."""
+    """Run every measure, or those of one part."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--events", type=int, default=1_000_000)
     options.add_argument("--nodes", type=int, default=1_000_000)
     options.add_argument("--commits", type=int, default=1_000)
+    options.add_argument("--only", choices=["blobs", "commits", "lineage", "replay"])
+    options.add_argument("--json", type=Path, metavar="FILE")
     chosen = options.parse_args()
+    parts: dict[str, Callable[[Path], None]] = {
+        "blobs": blobs,
+        "commits": lambda folder: small_commits(folder, chosen.commits),
+        "lineage": lambda folder: lineage_answers(folder, chosen.nodes),
+        "replay": lambda folder: replays(appends(folder, chosen.events), chosen.events),
+    }
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        blobs(folder)
-        small_commits(folder, chosen.commits)
-        closures(chosen.nodes)
-        replays(appends(folder, chosen.events), chosen.events)
+        for part in [chosen.only] if chosen.only else parts:
+            parts[part](Path(name))
+    if chosen.json:
+        chosen.json.write_text(json.dumps([measure._asdict() for measure in MEASURES], indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ class ColumnSpec:
     """One column.
 
     `json` columns hold canonical JSON text; `observed` ones are filled by observations; `volatile` ones say when, where
-    or in which run something happened, and are left out of logical digests.
+    or in which run something happened, and are left out of logical digests. `since` is the version of the events that
+    brought the column: a digest of an older event leaves it out.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ColumnSpec:
     json: bool = False
     observed: bool = False
     volatile: bool = False
+    since: int = 1
 
 
 def text(name: str, meaning: str, *, observed: bool = False, volatile: bool = False) -> ColumnSpec:
@@ -91,7 +93,6 @@ class TableSpec:
     columns: tuple[ColumnSpec, ...]
     key: tuple[str, ...]
     kind: str | None = None
-    schema_version: int = 1
 
     @property
     def all_columns(self) -> tuple[ColumnSpec, ...]:
@@ -121,7 +122,7 @@ class TableSpec:
     def spark_ddl(self) -> str:
         """The column list of a Spark ``CREATE TABLE`` with the same names, types and comments."""
         return ", ".join(
-            f"`{c.name}` {_spark_type(c.type)} COMMENT '{c.meaning.replace(chr(39), chr(39) * 2)}'"
+            f"`{c.name}` {spark_type(c.type)} COMMENT '{c.meaning.replace(chr(39), chr(39) * 2)}'"
             for c in self.all_columns
         )
 
@@ -131,13 +132,15 @@ _SPARK_TYPES = {
     pa.int64(): "BIGINT",
     pa.float64(): "DOUBLE",
     pa.bool_(): "BOOLEAN",
+    pa.date32(): "DATE",
     TIMESTAMP: "TIMESTAMP",
 }
 
 
-def _spark_type(kind: pa.DataType) -> str:
+def spark_type(kind: pa.DataType) -> str:
+    """What Spark SQL calls the type of a column."""
     if pa.types.is_list(kind):
-        return f"ARRAY<{_spark_type(kind.value_type)}>"
+        return f"ARRAY<{spark_type(kind.value_type)}>"
     if pa.types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in kind)}>"
+        return f"STRUCT<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
     return _SPARK_TYPES[kind]

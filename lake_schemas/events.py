@@ -13,6 +13,7 @@ EventType = Literal[
     "observed",  # something measured about a version; with a content hash: the same content was made again
     "recorded",  # a row of a fact table
     "retired",  # a version that is no longer to be used
+    "reinstated",  # a retired version that may be used again; `state` says which state it had
     "stored",  # blobs that this batch wrote
     "listed",  # a tree of blobs that this batch wrote
     "committed",  # the batch itself, always its last event
@@ -31,7 +32,10 @@ TABLE = TableSpec(
         integer("commit_version", "version of this table it arrived with: the order of everything", volatile=True),
         integer("position", "place within the commit", volatile=True),
         text("event_id", "batch id and place within the batch"),
-        text("event_type", "created, observed, recorded, retired, stored, listed, committed, reused or diverged"),
+        text(
+            "event_type",
+            "created, observed, recorded, retired, reinstated, stored, listed, committed, reused or diverged",
+        ),
         text("kind", "artifact kind, or the fact table of a recorded row"),
         text("artifact_id", "artifact the event is about"),
         text("version_id", "exact version the event is about"),

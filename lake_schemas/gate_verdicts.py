@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from lake_schemas.base import TableSpec, boolean, integer, json_text, text
 
+GATE_ORDER = (
+    "theme", "match", "database", "complexify", "tool", "environment",
+    "rubric", "leak", "evidence", "null", "gold", "wrong_answer", "state", "random", "solver", "demonstration",
+    "trajectory", "checkpoint",
+)  # fmt: skip
+"""The gates in the order of the pipeline. `demonstration` has no verdicts: the ladder finds out if there is one."""
+
 TABLE = TableSpec(
     name="gate_verdicts",
     shape="fact",

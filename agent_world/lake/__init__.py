@@ -14,6 +14,9 @@ from agent_world.lake.errors import (
     NotALakeError,
     NotFoundError,
     QueryError,
+    StoreError,
+    StoreFailedError,
+    UnsafeStoreError,
 )
 from agent_world.lake.lake import Lake, open_lake
 from agent_world.lake.view import View
@@ -31,6 +34,9 @@ __all__ = [
     "NotALakeError",
     "NotFoundError",
     "QueryError",
+    "StoreError",
+    "StoreFailedError",
+    "UnsafeStoreError",
     "View",
     "open_lake",
 ]

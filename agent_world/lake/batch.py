@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from agent_world.lake import rows
 from agent_world.lake.blobs import BlobWriter, Leaf, tree
 from agent_world.lake.errors import BadRowError
 from agent_world.lake.log import SCHEMA, Commit, Committed, Draft
-from lake_schemas import EVENTS
+from lake_schemas import lifts
 
 if TYPE_CHECKING:
     from agent_world.lake.lake import Lake
@@ -165,14 +165,27 @@ class Batch:
         row = {"stage": stage, "item": item, "reason": reason, "detail": detail, "raw_blob": self._blobs.add(raw)}
         self.record("quarantine", row)
 
-    def retire(self, version_id: VersionId, reason: str) -> None:
-        """Say that a version is no longer to be used; it stays readable and in lineage."""
+    def retire(self, version_id: VersionId, reason: str, evidence: Mapping[str, Any] | None = None) -> None:
+        """Say that a version is no longer to be used, and what shows it; it stays readable and in lineage."""
         self._emit(
             "retired",
             kind=self._kind_of(version_id),
             artifact_id=artifact_id_of(version_id),
             version_id=version_id,
-            payload={"reason": reason},
+            payload={"reason": reason, **({"evidence": evidence} if evidence else {})},
+        )
+
+    def reinstate(self, version_id: VersionId, state: Literal["created", "superseded"], reason: str) -> None:
+        """Say that a retired version may be used again, in the `state` that it had before.
+
+        It becomes the current version of its artifact only where there is none.
+        """
+        self._emit(
+            "reinstated",
+            kind=self._kind_of(version_id),
+            artifact_id=artifact_id_of(version_id),
+            version_id=version_id,
+            payload={"reason": reason, "state": state},
         )
 
     def alarm(self, version_id: VersionId, derivation: str, second: str) -> None:
@@ -231,7 +244,7 @@ class Batch:
             "derivation": self.derivation,
             "run_id": self.run_id,
             "code_version": self.code_version,
-            "schema_version": EVENTS.schema_version,
+            "schema_version": lifts.newest(),
             "ts": now.astimezone(UTC),
         }
         stamped = [event | stamp | {"event_id": f"{self.id[:32]}:{place}"} for place, event in enumerate(self._events)]

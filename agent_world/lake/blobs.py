@@ -1,7 +1,8 @@
 """Content-addressed bytes: packs for blobs below 1 MB, single objects above, keyed by the sha256 of the raw bytes.
 
-Packs and objects are written before the event that makes their blobs visible. Their names are hashes of what they hold,
-so writing one again changes nothing, and a crash in between leaves only garbage for gc.
+Packs and objects are written before the event that makes their blobs visible. Their names are the sha256 of the bytes
+in them, so writing one again changes nothing, a crash in between leaves only garbage for gc, and one flipped bit shows.
+(Older objects are named by their raw bytes.)
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ class BlobWriter:
             return digest
         stored, codec = _compressed(data)
         if len(data) >= OBJECT_BYTES:
-            key = f"{FOLDER}/objects/{digest[:2]}/{digest}.{codec}"
+            name = sha256(stored)
+            key = f"{FOLDER}/objects/{name[:2]}/{name}.{codec}"
             self._store(key, stored)
             self._written[digest] = Place(digest, key, 0, len(stored), len(data), codec)
             return digest

@@ -36,17 +36,23 @@ def table_digest(spec: TableSpec, table: pa.Table, *, volatile: bool) -> Digest:
 
 
 def batch_digests(events: pa.Table) -> list[BatchDigest]:
-    """A digest of each batch, in the order of the events."""
-    names = [column.name for column in EVENTS.all_columns if not column.volatile]
+    """A digest of each batch, in the order of the events; of each event the columns that its version had."""
+    written = sorted(events.column("schema_version").unique().to_pylist())
+    cases = " ".join(f"WHEN {version} THEN {_row(EVENTS, _columns(version))}" for version in written)
+    row = f"CASE schema_version {cases} END" if written else "''"
     rows = _query(
         f"""
         SELECT batch, count(*) AS events, sha256(string_agg(digest, '' ORDER BY place)) AS sha256
-        FROM (SELECT batch, sha256({_row(EVENTS, names)}) AS digest, place FROM rows)
+        FROM (SELECT batch, sha256({row}) AS digest, place FROM rows)
         GROUP BY batch ORDER BY min(place)
         """,
         events.append_column("place", pa.array(range(events.num_rows), type=pa.int64())),
     )
     return [BatchDigest(**row) for row in rows.to_pylist()]
+
+
+def _columns(version: int) -> list[str]:
+    return [column.name for column in EVENTS.all_columns if not column.volatile and column.since <= version]
 
 
 @cache

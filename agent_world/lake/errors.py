@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, ENOSPC, EROFS
 
 from agent_world.errors import AgentWorldError
 
@@ -26,14 +27,15 @@ class NotALakeError(LakeError):
 
 
 class LakeFromNewerVersionError(LakeError):
-    """The lake was written in a newer `format` than this code reads."""
+    """The lake was written with a newer version of `what` than this code reads; `needs` is a release that reads it."""
 
-    def __init__(self, uri: str, found: int, known: int) -> None:
-        super().__init__(uri, found, known)
-        self.uri, self.found, self.known = uri, found, known
+    def __init__(self, uri: str, found: int, known: int, what: str = "lake format", needs: str | None = None) -> None:
+        super().__init__(uri, found, known, what, needs)
+        self.uri, self.found, self.known, self.what, self.needs = uri, found, known, what, needs
 
     def __str__(self) -> str:
-        return f"{self.uri} has lake format {self.found}, this version reads up to {self.known}; upgrade agent-world"
+        cure = f"upgrade agent-world to {self.needs} or newer" if self.needs else "upgrade agent-world"
+        return f"{self.uri} has {self.what} {self.found}, this version reads up to {self.known}; {cure}"
 
 
 class DiskFullError(LakeError):
@@ -45,6 +47,17 @@ class DiskFullError(LakeError):
 
     def __str__(self) -> str:
         return f"no space left on {self.uri} while writing {self.what}; nothing of it is visible, free space and resume"
+
+
+class ReadOnlyError(LakeError):
+    """The file system that the lake lies on takes no writes."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self.uri = uri
+
+    def __str__(self) -> str:
+        return f"{self.uri} cannot be written: the file system is read-only; mount it for writing"
 
 
 class NotFoundError(LakeError):
@@ -78,7 +91,8 @@ class DamagedError(LakeError):
         self.what, self.why = what, why
 
     def __str__(self) -> str:
-        return f"{self.what} is damaged: {self.why}; restore it from an export (`agent-world snapshot import`)"
+        cure = "`agent-world lake repair` says what can still be read and what can be made anew"
+        return f"{self.what} is damaged: {self.why}; {cure}"
 
 
 class CommitError(LakeError):
@@ -128,6 +142,35 @@ class LakeBusyError(LakeError):
         return f"{self.uri}: {self.what}; wait for it and try again"
 
 
+class StoreError(LakeError):
+    """The store refused `action` on the lake at `uri`; `code` is its own word for it, if it answered."""
+
+    def __init__(self, uri: str, action: str, why: str, code: str = "") -> None:
+        super().__init__(uri, action, why, code)
+        self.uri, self.action, self.why, self.code = uri, action, why, code
+
+    def __str__(self) -> str:
+        return f"{self.uri}: could not {self.action} ({self.why}); check AWS_ENDPOINT_URL, the keys and the bucket"
+
+
+class StoreFailedError(StoreError):
+    """The store did not answer, or said that it cannot now: the same may go well the next time."""
+
+
+class UnsafeStoreError(LakeError):
+    """The store lets two writers at once both believe that they won: `why` says how it showed."""
+
+    def __init__(self, uri: str, why: str) -> None:
+        super().__init__(uri, why)
+        self.uri, self.why = uri, why
+
+    def __str__(self) -> str:
+        return (
+            f"{self.uri} cannot hold a lake: {self.why}, so commits of one writer would overwrite another's;"
+            " use a store with conditional writes (AWS S3, SeaweedFS from 4.48 on)"
+        )
+
+
 class QueryError(LakeError):
     """SQL that the engine refused."""
 
@@ -146,6 +189,11 @@ def near(ref: str, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*contained, *get_close_matches(ref, sorted(set(names)), n=3, cutoff=0.5)]))[:3]
 
 
+def without_userinfo(uri: str) -> str:
+    """`uri`, or a text that holds some, without the names and passwords in front of a host."""
+    return re.sub(r"://[^/?#\s]*@", "://***@", uri)
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Whether the cause is a full disk; delta-rs and Arrow tell it in their text only."""
     if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
@@ -156,7 +204,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 @contextmanager
 def blame_full_disk(uri: str, what: str) -> Iterator[None]:
-    """Turn any engine's way of saying that the disk is full into one `DiskFullError`."""
+    """Turn any engine's way of saying that the disk is full into one `DiskFullError`; a read-only one is told, too."""
     try:
         yield
     except DiskFullError:
@@ -164,4 +212,6 @@ def blame_full_disk(uri: str, what: str) -> Iterator[None]:
     except Exception as error:
         if is_disk_full(error):
             raise DiskFullError(uri, what) from error
+        if isinstance(error, OSError) and error.errno == EROFS:
+            raise ReadOnlyError(uri) from error
         raise

@@ -1,7 +1,8 @@
 """Points at which a test can kill the process, so that crash safety is shown and not hoped for.
 
 ``AGENT_WORLD_KILL_AT="event_commit:3"`` kills the process with SIGKILL when it reaches ``event_commit`` the third time.
-Points of the lake: blob_write, event_commit (before), after_event_commit, projection. Other packages add their own.
+Points of the lake: blob_write, event_commit (before), after_event_commit, projection, carry (before a file is sent),
+carried, gc_delete, repair. Other packages add their own.
 """
 
 from __future__ import annotations

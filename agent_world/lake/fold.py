@@ -15,13 +15,15 @@ import pyarrow.compute as pc
 
 from agent_world.lake.rows import cell, extract, having
 from lake_schemas import TABLES, TableSpec
+from lake_schemas.lifts import lifted
 
 FOLD = 2
 """Version of the meaning of events; projections folded under another one are folded anew."""
 
 ReadBlob = Callable[[str], bytes]
 
-_ABOUT = ("event_type", "version_id", "artifact_id", "payload", "payload_blob")
+_SAID = ("schema_version", "event_type", "kind", "payload", "payload_blob")
+_ABOUT = ("version_id", "artifact_id", "content_hash")
 _NODE = ("version_id", "artifact_id", "kind", "content_hash", "derivation_hash", "blob_root", "batch")
 _ENVELOPE = ("content_hash", "derivation_hash", "blob_root", "run_id", "partition")
 
@@ -162,14 +164,14 @@ class _Artifacts:
         self._table: pa.Table | None = None
 
     def apply(self, events: pa.Table) -> None:
-        mine = having(events.select(["kind", *_ABOUT, *_ENVELOPE, "ts"]), kind=self.spec.kind)
+        mine = having(events.select(["version_id", "artifact_id", *_SAID, *_ENVELOPE, "ts"]), kind=self.spec.kind)
         if not mine.num_rows:
             return
         self._table = None
         created: list[int] = []
         revs: list[int] = []
-        rows = zip(*(mine.column(name).to_pylist() for name in (*_ABOUT, "content_hash")), strict=True)
-        for place, (what, version, artifact, payload, blob, content) in enumerate(rows):
+        for place, (version, artifact, content, *said) in enumerate(_tuples(mine, (*_ABOUT, *_SAID))):
+            what = said[1]
             row = self._row.get(version)
             if row is None:
                 if what == "created":
@@ -178,11 +180,13 @@ class _Artifacts:
             elif what == "created" or (what == "observed" and content is not None):
                 self._make_current(artifact, row)
             elif what == "observed":
-                self._observe(row, _payload(payload, blob, self._read_blob))
+                self._observe(row, payload_of(*said, self._read_blob))
             elif what == "retired":
                 self._change("state", row, "retired")
                 if self._current.get(artifact) == row:
                     del self._current[artifact]
+            elif what == "reinstated":
+                self._reinstate(artifact, row, payload_of(*said, self._read_blob)["state"])
         if created:
             self._append(mine if len(created) == mine.num_rows else mine.take(pa.array(created)), revs)
 
@@ -215,6 +219,14 @@ class _Artifacts:
             self._change("state", self._current[artifact], "superseded")
         self._change("state", row, "created")
         self._current[artifact] = row
+
+    def _reinstate(self, artifact: str, row: int, state: str) -> None:
+        """Give a retired version its state back; it is current again only where no other has become so since."""
+        if self._cells["state"][row] != "retired":
+            return
+        self._change("state", row, "superseded")
+        if state == "created" and artifact not in self._current:
+            self._make_current(artifact, row)
 
     def _observe(self, row: int, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():
@@ -335,14 +347,17 @@ _DERIVED: dict[str, Callable[[pa.Table], Mapping[str, Any]]] = {
 
 
 def _payloads(events: pa.Table, read_blob: ReadBlob | None) -> Iterator[Mapping[str, Any]]:
-    for payload, blob in _tuples(events, ("payload", "payload_blob")):
-        yield _payload(payload, blob, read_blob)
+    for said in _tuples(events, _SAID):
+        yield payload_of(*said, read_blob)
 
 
-def _payload(payload: str | None, blob: str | None, read_blob: ReadBlob | None) -> Mapping[str, Any]:
+def payload_of(
+    version: int, event_type: str, kind: str | None, payload: str | None, blob: str | None, read_blob: ReadBlob | None
+) -> Mapping[str, Any]:
+    """What an event says, in the words of today: of `version` its schema, `payload` or the blob that holds it."""
     if payload is None and blob is not None and read_blob is not None:
-        return json.loads(read_blob(blob))
-    return json.loads(payload or "{}")
+        payload = read_blob(blob).decode()
+    return lifted(version, event_type, kind, json.loads(payload or "{}"))
 
 
 def _columns(spec: TableSpec, rows: Sequence[Sequence[Any]]) -> Mapping[str, Any]:

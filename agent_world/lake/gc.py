@@ -6,15 +6,18 @@ that an event names, are never garbage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from agent_world.lake import blobs, projections, snapshots
 from agent_world.lake.errors import DamagedError, LakeBusyError, NotFoundError
+from agent_world.lake.faults import reach
 from agent_world.lake.log import FOLDER
+from agent_world.lake.rows import having
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -44,7 +47,7 @@ def gc(lake: Lake, *, grace: timedelta = GRACE, dry_run: bool = True) -> list[Ga
         if not held:
             raise LakeBusyError(lake.uri, "a batch is in flight")
         fresh = type(lake)(lake.storage)
-        pinned = _pinned(fresh)
+        pinned = pins(fresh)
         found = [*_blobs(fresh), *_projections(fresh), *_aside(fresh)]
         oldest = datetime.now(UTC) - grace
         garbage = [item.garbage for item in found if item.modified < oldest]
@@ -52,6 +55,7 @@ def gc(lake: Lake, *, grace: timedelta = GRACE, dry_run: bool = True) -> list[Ga
         if not dry_run:
             for item in garbage:
                 fresh.storage.delete(item.key)
+                reach("gc_delete")
             _check(fresh, pinned)
         return garbage
 
@@ -61,30 +65,43 @@ class _Old(NamedTuple):
     modified: datetime
 
 
-class _Pin(NamedTuple):
+class Pin(NamedTuple):
+    """Files of `events` that a snapshot needs at a version."""
+
     version: int
     files: list[str]
 
 
-def _pinned(lake: Lake) -> list[_Pin]:
-    """What snapshots pin of the files here; an imported snapshot pins batches, which are never removed."""
-    pins = []
+def pins(lake: Lake) -> list[Pin]:
+    """What snapshots pin of the files here; an imported snapshot pins batches, which are never removed.
+
+    Raises:
+        DamagedError: a pin cannot be read.
+    """
+    found = []
     for snapshot in dict.fromkeys(row["snapshot_id"] for row in lake.rows("snapshots")):
         try:
             manifest = snapshots.manifest_of(lake, snapshot)
         except NotFoundError as error:
             raise DamagedError(f"snapshot {snapshot[:12]}", "its manifest is missing") from error
         files = [f"{FOLDER}/{file['path']}" for file in manifest["files"]]
-        if all(map(lake.storage.exists, files)):
-            pins.append(_Pin(manifest["events_version"], files))
-    return pins
+        here = [file for file in files if lake.storage.exists(file)]
+        if here:
+            found.append(Pin(manifest["events_version"], here))
+    return found
 
 
 def _blobs(lake: Lake) -> Iterator[_Old]:
-    named = set(lake.table("blobs").column("pack").to_pylist())
+    named = {place[1] for payload in _stored(lake) for place in payload["blobs"]}
     for item in lake.storage.list(blobs.FOLDER):
         if item.key not in named:
             yield _Old(Garbage(item.key, item.size, "no event names it"), item.modified)
+
+
+def _stored(lake: Lake) -> Iterator[Mapping[str, Any]]:
+    """Where batches put their blobs: all of it, as a snapshot may pin a place that another batch knew before."""
+    for payload in having(lake.table("events"), event_type="stored").column("payload").to_pylist():
+        yield json.loads(payload)
 
 
 def _projections(lake: Lake) -> Iterator[_Old]:
@@ -101,7 +118,7 @@ def _aside(lake: Lake) -> Iterator[_Old]:
             yield _Old(Garbage(item.key, item.size, "left by a writer that died"), item.modified)
 
 
-def _compacted(lake: Lake, pinned: list[_Pin], grace: timedelta, dry_run: bool) -> Iterator[Garbage]:
+def _compacted(lake: Lake, pinned: list[Pin], grace: timedelta, dry_run: bool) -> Iterator[Garbage]:
     """Files of Delta tables that no version in use names: only delta-rs knows which."""
     yield from _vacuum(lake, FOLDER, lake.log.handle(), grace, dry_run, sorted({pin.version for pin in pinned}))
     for name, table in lake.projections.tables():
@@ -112,18 +129,21 @@ def _vacuum(
     lake: Lake, folder: str, table: DeltaTable, grace: timedelta, dry_run: bool, keep: list[int]
 ) -> Iterator[Garbage]:
     sizes = {item.key: item.size for item in lake.storage.list(folder)}
-    removed = table.vacuum(
-        retention_hours=int(grace.total_seconds() // 3600),
-        dry_run=dry_run,
-        enforce_retention_duration=False,
-        full=True,  # the default does not see files of writers that died
-        keep_versions=keep or None,
+    removed = lake.storage.patient(
+        lambda: table.vacuum(
+            retention_hours=int(grace.total_seconds() // 3600),
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,  # the default does not see files of writers that died
+            keep_versions=keep or None,
+        )
     )
     for key in (f"{folder}/{unquote(path)}" for path in removed):
-        yield Garbage(key, sizes.get(key, 0), "rewritten since, or left by a writer that died")
+        if key in sizes:  # delta-rs names files again that are gone already
+            yield Garbage(key, sizes[key], "rewritten since, or left by a writer that died")
 
 
-def _check(lake: Lake, pinned: list[_Pin]) -> None:
+def _check(lake: Lake, pinned: list[Pin]) -> None:
     for pin in pinned:
         for key in pin.files:
             if not lake.storage.exists(key):

@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -35,6 +36,10 @@ from agent_world.lake.tables import Index, Tables
 from agent_world.lake.view import View
 from lake_schemas import TABLES
 
+if TYPE_CHECKING:
+    from agent_world.lake.kept_graph import KeptGraph
+    from agent_world.lake.live_graph import LiveGraph
+
 MARKER = "lake.json"
 FORMAT = 1
 IN_FLIGHT = "in-flight"
@@ -54,6 +59,7 @@ def open_lake(uri: str | Path, *, create: bool = True) -> Lake:
     Raises:
         NotALakeError: something else is there, or nothing and `create` is off.
         LakeFromNewerVersionError: the lake was written by a newer version of this code.
+        UnsafeStoreError: the store lets two writers at once both win. StoreError: it cannot be reached.
     """
     storage = open_storage(uri)
     _claim(storage, create)
@@ -155,9 +161,24 @@ class Lake(View):
             self._refresh_quietly(batch.commit.version)
 
     def refresh(self) -> list[str]:
-        """Store every projection as it stands now; gives the names of those that this call stored."""
+        """Store every projection as it stands now, and the graph of a large lake; gives the names of those stored."""
         names = [*(name for name in TABLES if name != "batches"), "batches"]  # last: it says how far all others are
-        return [name for name in names if self.projections.save(name, self.tables.entry(name))]
+        stored = [name for name in names if self.projections.save(name, self.tables.entry(name))]
+        if self._kept_graph.worth_saving(self.tables.table("edges").num_rows):
+            self._kept_graph.save(self._graph.now())
+        return stored
+
+    @cached_property
+    def _kept_graph(self) -> KeptGraph:
+        from agent_world.lake.kept_graph import KeptGraph
+
+        return KeptGraph(self.storage, self.projections)
+
+    @cached_property
+    def _graph(self) -> LiveGraph:
+        from agent_world.lake.live_graph import LiveGraph
+
+        return LiveGraph(self.tables, self._kept_graph.load)
 
     def _append(self, batch: Batch, since: int | None = None) -> Commit:
         now = datetime.now(UTC)
@@ -212,6 +233,7 @@ def _claim(storage: Storage, create: bool) -> None:
             raise NotALakeError(storage.uri, f"it has no {MARKER} but holds {found}") from None
         if not create:
             raise NotALakeError(storage.uri, "there is nothing") from None
+        storage.check()
         storage.write_new(MARKER, canonical_json({"lake": "agent-world", "format": FORMAT}).encode())
         return
     try:
@@ -220,3 +242,4 @@ def _claim(storage: Storage, create: bool) -> None:
         raise NotALakeError(storage.uri, f"its {MARKER} cannot be read") from error
     if found_format > FORMAT:
         raise LakeFromNewerVersionError(storage.uri, found_format, FORMAT)
+    storage.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from agent_world.identity import VersionId, artifact_id_of, canonical_json, sha256
 from agent_world.lake import rows
 from agent_world.lake.errors import NotFoundError
-from agent_world.lake.graph import Hop, Link
+from agent_world.lake.graph import Graph, Hop, Link
 from agent_world.lake.moments import At
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ class Impact(NamedTuple):
     """How many more there are in `used_by` and in `held_by`."""
     truncated: bool
     """Whether anything was left out; how much more is `affected` is not counted."""
+    as_of: int
+
+
+class Path(NamedTuple):
+    """A shortest way between two versions, whichever of them was made from the other."""
+
+    first: str
+    second: str
+    links: list[Link] | None
+    """The steps from `first` to `second`, roles of one step joined by commas; None: neither was made from the other."""
+    truncated: bool
+    """Whether the search was given up: there may be a way after all."""
     as_of: int
 
 
@@ -103,8 +116,7 @@ def impact(view: View, version_id: str, *, limit: int = LIMIT) -> Impact:
     Raises:
         NotFoundError: no such version.
     """
-    view.version(VersionId(version_id))
-    graph = view.graph
+    graph = _graph_with(view, version_id)
     links = graph.neighbours(version_id, up=False)
     used = [link for link in links if link.role not in HOLDS]
     held = [link for link in links if link.role in HOLDS]
@@ -115,15 +127,37 @@ def impact(view: View, version_id: str, *, limit: int = LIMIT) -> Impact:
         used[:limit],
         held[:limit],
         walk.hops,
-        dict(sorted(Counter(view.kind_of(VersionId(hop.version_id)) for hop in walk.hops).items())),
+        dict(sorted(Counter(graph.kind(hop.version_id) for hop in walk.hops).items())),
         left_out,
         walk.truncated or any(left_out.values()),
         view.tables.version(),
     )
 
 
-def why(view: View, version_id: str) -> dict[str, Any]:
+def path(view: View, first: str, second: str, *, limit: int | None = None) -> Path:
+    """The shortest chain that leads from one version to the other, and what each step of it was to the next.
+
+    With `limit` the search looks at so many versions at most, each way.
+
+    Raises:
+        NotFoundError: no such version.
+    """
+    graph = _graph_with(view, first, second)
+    room = len(graph.names) if limit is None else limit
+    there = graph.chain(first, second, limit=room)
+    back = graph.chain(second, first, limit=room) if there.versions is None else there
+    links = None
+    if back.versions is not None:
+        links = [_step_of(graph, child, parent) for child, parent in pairwise(back.versions)]
+        links = links if there.versions else links[::-1]
+    truncated = links is None and (there.truncated or back.truncated)
+    return Path(first, second, links, truncated, view.tables.version())
+
+
+def why(view: View, version_id: str, *, limit: int = LIMIT) -> dict[str, Any]:
     """How a version came to be: batch, code, parents, everything said about it since, and the gates it met.
+
+    Each list holds at most `limit`; `left_out` counts the rest.
 
     Raises:
         NotFoundError: no such version.
@@ -134,19 +168,26 @@ def why(view: View, version_id: str) -> dict[str, Any]:
     said = about.filter(pc.not_equal(about.column("event_type"), "created")).select(columns).to_pylist()
     created = rows.having(about, event_type="created").slice(0, 1).to_pylist()[0]
     verdicts = view.rows("gate_verdicts", where={"subject": version_id})
+    names = ("gate", "accepted", "reason", "evidence")
+    lists = {
+        "parents": created["parents"],
+        "since": said,
+        "gates": [{name: row[name] for name in names} for row in verdicts],
+    }
     return {
         **{name: version[name] for name in ("version_id", "artifact_id", "kind", "rev", "content_hash")},
         **{name: created[name] for name in ("stage", "partition", "derivation", "derivation_hash", "run_id")},
         "code_version": created["code_version"],
         "created_at": created["ts"],
-        "parents": created["parents"],
-        "since": said,
-        "gates": [{name: row[name] for name in ("gate", "accepted", "reason", "evidence")} for row in verdicts],
+        **_cut(lists, limit),
+        "as_of": view.tables.version(),
     }
 
 
-def diff(view: View, first: str, second: str) -> dict[str, Any]:
+def diff(view: View, first: str, second: str, *, limit: int = LIMIT) -> dict[str, Any]:
     """What differs between two versions: payload by path, files, parents, and how they were made.
+
+    Each list holds at most `limit`; `left_out` counts the rest.
 
     Raises:
         NotFoundError: no such version.
@@ -156,14 +197,18 @@ def diff(view: View, first: str, second: str) -> dict[str, Any]:
     payloads = [view.payload(side) for side in sides]
     files = [{leaf.path: leaf.sha256 for leaf in view.tree(row["blob_root"] or "")} for row in found]
     parents = [{(link.parent, link.role) for link in view.graph.neighbours(side, up=True)} for side in sides]
-    return {
-        "first": first,
-        "second": second,
+    lists = {
         "payload": dict(sorted(_changes(payloads[0], payloads[1], ""))),
         "files": _files(files[0], files[1]),
         "parents_only_first": sorted(map(list, parents[0] - parents[1])),
         "parents_only_second": sorted(map(list, parents[1] - parents[0])),
+    }
+    return {
+        "first": first,
+        "second": second,
+        **_cut(lists, limit),
         "same_derivation": found[0]["derivation_hash"] == found[1]["derivation_hash"],
+        "as_of": view.tables.version(),
     }
 
 
@@ -203,11 +248,11 @@ def reproduce(
     return Reproduced(version_id, steps, True, differing)
 
 
-def as_of(lake: Lake, ref: str, at: At) -> dict[str, Any]:
+def as_of(lake: Lake, ref: str, at: At, *, limit: int = LIMIT) -> dict[str, Any]:
     """Which version of an artifact was current at a point in time, and its direct lineage as known then.
 
     `ref` is an artifact, or a version of any time, of whose artifact and kind the current version is meant; or a unique
-    start of either.
+    start of either. Each list holds at most `limit`; `left_out` counts the rest.
 
     Raises:
         NotFoundError: nothing of that name existed then, it may mean artifacts of several kinds, or there is no such
@@ -219,12 +264,15 @@ def as_of(lake: Lake, ref: str, at: At) -> dict[str, Any]:
     if not view.rows("versions", where={"kind": kind, "artifact_id": artifact}):
         raise NotFoundError(kind, ref, why=f"there was no {kind} {artifact!r} at {at}")
     current = view.resolve(kind, artifact)
+    lists = {
+        "parents": [[link.parent, link.role] for link in view.graph.neighbours(current, up=True)],
+        "children": [[link.child, link.role] for link in view.graph.neighbours(current, up=False)],
+    }
     return {
         "artifact_id": artifact,
         "version_id": current,
         "rev": view.version(current)["rev"],
-        "parents": [[link.parent, link.role] for link in view.graph.neighbours(current, up=True)],
-        "children": [[link.child, link.role] for link in view.graph.neighbours(current, up=False)],
+        **_cut(lists, limit),
         "as_of": view.tables.version(),
     }
 
@@ -235,17 +283,40 @@ def to_networkx(view: View, answer: Answer) -> nx.MultiDiGraph:
 
     graph = nx.MultiDiGraph(as_of=answer.as_of, truncated=answer.truncated)
     for version in (answer.version_id, *(hop.version_id for hop in answer.hops)):
-        graph.add_node(version, kind=view.kind_of(VersionId(version)))
+        graph.add_node(version, kind=view.graph.kind(version))
     graph.add_edges_from((link.child, link.parent, {"role": link.role}) for link in answer.links)
     return graph
 
 
 def _answer(view: View, version_id: str, *, up: bool, depth: int | None, limit: int) -> Answer:
-    view.version(VersionId(version_id))
-    graph = view.graph
+    graph = _graph_with(view, version_id)
     walk = graph.walk(version_id, up=up, depth=depth, limit=limit)
     links = graph.links([version_id, *(hop.version_id for hop in walk.hops)])
     return Answer(version_id, walk.hops, links, walk.truncated, view.tables.version())
+
+
+def _graph_with(view: View, *version_ids: str) -> Graph:
+    graph = view.graph
+    for version in version_ids:
+        if version not in graph or not graph.kind(version):
+            view.version(VersionId(version))  # says what there is instead
+    return graph
+
+
+def _step_of(graph: Graph, child: str, parent: str) -> Link:
+    return Link(
+        child, parent, ", ".join(link.role for link in graph.neighbours(child, up=True) if link.parent == parent)
+    )
+
+
+def _cut(lists: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """The first `limit` of each list or mapping, with how many more there are."""
+    left_out = {name: max(0, len(items) - limit) for name, items in lists.items()}
+    shown = {
+        name: dict(islice(items.items(), limit)) if isinstance(items, dict) else items[:limit]
+        for name, items in lists.items()
+    }
+    return {**shown, "left_out": left_out, "truncated": any(left_out.values())}
 
 
 def _step(lake: Lake, batch: Mapping[str, Any], outputs: list[str]) -> Step:

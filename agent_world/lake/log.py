@@ -7,26 +7,32 @@ a batch cannot slip in between the check and the commit.
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from agent_world.lake.errors import CommitError, DamagedError, DiskFullError, blame_full_disk, is_disk_full
+from agent_world.lake.delta_log import blame, log_key, read_commit
+from agent_world.lake.errors import (
+    CommitError,
+    DamagedError,
+    DiskFullError,
+    LakeFromNewerVersionError,
+    StoreFailedError,
+    blame_full_disk,
+    is_disk_full,
+)
 from agent_world.lake.faults import reach
 from agent_world.lake.parquet import decode, scan
 from agent_world.lake.storage import Storage
-from lake_schemas import EVENTS
+from lake_schemas import EVENTS, lifts
 
 FOLDER = "events"
 SCHEMA = pa.schema([pa.field(c.name, c.type) for c in EVENTS.all_columns])
@@ -57,6 +63,13 @@ class Commit(NamedTuple):
     fresh: bool
 
 
+class Compaction(NamedTuple):
+    """Data files before and after."""
+
+    before: int
+    after: int
+
+
 Committed = Callable[[str], bool]
 """Whether a batch is in the log."""
 
@@ -82,32 +95,31 @@ class EventLog:
         self._lock = threading.RLock()
         self._table: DeltaTable | None = None
         self._version = -1
+        self._wide = False
         self._chunks: list[_Chunk] = []
         self._recent: dict[int, pa.Table] = {}
 
     def create(self) -> None:
         """Make the empty table unless it is there."""
-        if self._storage.exists(_log_key(0)):
-            return
-        with blame_full_disk(self._storage.uri, FOLDER):
-            try:
-                DeltaTable.create(
-                    self._storage.table_uri(FOLDER),
-                    SCHEMA,
-                    mode="ignore",
-                    configuration=_EVENTS_OPTIONS,
-                    storage_options=self._storage.options,
-                    description=EVENTS.meaning,
-                )
-            except CommitFailedError:
-                self._open()  # somebody else made it first
+        for left in reversed(range(_FAULTS)):
+            if self._storage.exists(log_key(FOLDER, 0)):
+                return
+            if self._storage.exists(log_key(FOLDER, 1)):
+                raise DamagedError(log_key(FOLDER, 0), "the file is missing")
+            with blame_full_disk(self._storage.uri, FOLDER):
+                try:
+                    self._make()
+                except (DeltaError, OSError, StoreFailedError) as error:
+                    # Somebody else made it first, or the reply was lost: look again.
+                    if not left or is_disk_full(error):
+                        raise
 
     def version(self) -> int:
         """The newest version, after a look at the store: one existence check when nothing happened."""
         with self._lock:
             if self._version < 0:
                 self._version = self._open().version()
-            while self._storage.exists(_log_key(self._version + 1)):
+            while self._storage.exists(log_key(FOLDER, self._version + 1)):
                 self._follow(self._version + 1)
             return self._version
 
@@ -135,8 +147,21 @@ class EventLog:
             return self._recent[version]
 
     def handle(self, version: int | None = None) -> DeltaTable:
-        """A fresh Delta handle, at `version` when given."""
-        return DeltaTable(self._storage.table_uri(FOLDER), version=version, storage_options=self._storage.options)
+        """A fresh Delta handle, at `version` when given.
+
+        Raises:
+            DamagedError: a file of the log is wrong; it is named.
+        """
+        uri, options = self._storage.table_uri(FOLDER), self._storage.options
+        try:
+            return self._storage.patient(lambda: DeltaTable(uri, version=version, storage_options=options))
+        except TableNotFoundError:
+            raise
+        except DeltaError as error:  # a store in trouble is an OSError
+            damaged = blame(self._storage, FOLDER)
+            if damaged is None:
+                raise
+            raise damaged from error
 
     def append(self, key: str, draft: Callable[[int, Committed], Draft], *, since: int | None = None) -> Commit:
         """Commit, exactly once, what `draft` makes for the version it will land at.
@@ -152,20 +177,20 @@ class EventLog:
         while True:
             with self._lock:
                 try:
-                    table = self._open()
+                    table = self._widened(self._open())
                     if self._holds(table, key, since):
                         return Commit(table.version(), fresh=False)
                     version = table.version() + 1
-                    events, keys = draft(version, partial(_marked, table))
+                    events, keys = draft(version, self._committed(table.version()))
                     reach("event_commit")
                     self._write(table, [key, *keys], events)
-                    self._storage.sync(*self._files(version), _log_key(version))
+                    self._storage.sync(*self._files(version), log_key(FOLDER, version))
                     reach("after_event_commit")
                     if self._version == version - 1:
                         self._remember(version, events)
                     self._compact(table)
                     return Commit(version, fresh=True)
-                except (DeltaError, OSError) as error:
+                except (DeltaError, OSError, StoreFailedError) as error:
                     conflict = isinstance(error, CommitFailedError)
                     if not conflict:
                         self._table = None
@@ -176,11 +201,47 @@ class EventLog:
                         raise CommitError(key[:12], conflicts + faults, str(error)) from error
             time.sleep(random.uniform(0, min(0.5, 0.005 * 2 ** min(conflicts + 4 * faults, 7))))
 
+    def _make(self) -> None:
+        with self._storage.discreet():
+            DeltaTable.create(
+                self._storage.table_uri(FOLDER),
+                SCHEMA,
+                mode="ignore",
+                configuration=_EVENTS_OPTIONS,
+                storage_options=self._storage.options,
+                description=EVENTS.meaning,
+            )
+
+    def _widened(self, table: DeltaTable) -> DeltaTable:
+        """The table with the columns of today: one that older code made lacks those that came since."""
+        if not self._wide:
+            known = {field.name for field in table.schema().fields}
+            missing = [field for field in SCHEMA if field.name not in known]
+            if missing:
+                with self._storage.discreet():
+                    table.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+                self._table = None
+                table = self._open()
+            self._wide = True
+        return table
+
     def _holds(self, table: DeltaTable, key: str, since: int | None) -> bool:
         """Whether `table`, at its version, holds the batch: the commit that follows succeeds at no other version."""
         if since is None:
             return _marked(table, key)  # exact as well, but it reads the log since its last checkpoint each time
         return key in self.read(since, table.version()).column("batch").to_pylist()
+
+    def _committed(self, version: int) -> Committed:
+        """Whether a batch is in the log at `version`: by its events, as a mark outlives events that were lost."""
+
+        def committed(batch: str) -> bool:
+            nonlocal known
+            if known is None:
+                known = set(self.read(-1, version).column("batch").unique().to_pylist())
+            return batch in known
+
+        known: set[str] | None = None
+        return committed
 
     def _landed(self, key: str, error: Exception) -> Commit:
         """A disk may fill up after the commit, while a checkpoint is written: then the batch is safe."""
@@ -190,49 +251,75 @@ class EventLog:
         raise DiskFullError(self._storage.uri, f"batch {key[:12]}") from error
 
     def _write(self, table: DeltaTable, keys: Sequence[str], events: pa.Table) -> None:
-        write_deltalake(
-            table,
-            events,
-            mode="append",
-            writer_properties=WriterProperties(compression="ZSTD", compression_level=1),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(key, 1) for key in keys],
-                max_commit_retries=0,  # a rebased commit would carry the wrong commit_version
-            ),
-        )
+        with self._storage.discreet():
+            write_deltalake(
+                table,
+                events,
+                mode="append",
+                writer_properties=WriterProperties(compression="ZSTD", compression_level=1),
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(key, 1) for key in keys],
+                    max_commit_retries=0,  # a rebased commit would carry the wrong commit_version
+                ),
+            )
 
-    def _compact(self, table: DeltaTable) -> None:
-        if len(table.file_uris()) <= _COMPACT_AT:
+    def compact(self) -> Compaction:
+        """Rewrite small files into few, unless other writers commit all the while. Versions that were stay readable."""
+        with self._lock:
+            before = len(self._open().file_uris())
+            self._compact(self._open(), 1)
+            return Compaction(before, len(self._open().file_uris()))
+
+    def _compact(self, table: DeltaTable, most: int = _COMPACT_AT) -> None:
+        if len(table.file_uris()) <= most:
             return
         try:
-            table.optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
-            self._storage.sync(*self._files(table.version()), _log_key(table.version()))
-        except (DeltaError, OSError):
-            self._table = None  # another writer was faster, or the store is in trouble: the batch itself is safe
+            with self._storage.exclusive("compact") as held:
+                if held:
+                    self._rewrite(most)
+        except (DeltaError, OSError, StoreFailedError):
+            self._table = None  # the store is in trouble: the batch itself is safe
+
+    def _rewrite(self, most: int) -> None:
+        # delta-rs lets two compactions of the same files succeed, after which all their rows are there twice (it
+        # retries whatever it is told, and takes no notice of files that were removed without a change of data). So
+        # there is one at a time, and each begins with what the last one left.
+        table = self.handle()
+        if len(table.file_uris()) > most:
+            with self._storage.discreet():
+                table.optimize.compact()
+            self._storage.sync(*self._files(table.version()), log_key(FOLDER, table.version()))
+        self._table = table
 
     def _open(self) -> DeltaTable:
         try:
             if self._table is None:
                 self._table = self.handle()
-            elif self._storage.exists(_log_key(self._table.version() + 1)):
-                self._table.update_incremental()  # far dearer than the look
+            elif self._storage.exists(log_key(FOLDER, self._table.version() + 1)):
+                self._storage.patient(self._table.update_incremental)  # far dearer than the look
         except TableNotFoundError as error:
             raise DamagedError(f"{self._storage.uri}/{FOLDER}", "there is no table") from error
         return self._table
 
     def _files(self, version: int, *, fresh: bool = False) -> list[str]:
         """Keys of the data files that came with `version`; with `fresh` only those that hold new rows."""
-        entries = map(json.loads, self._storage.read(_log_key(version)).splitlines())
-        added = [entry["add"] for entry in entries if "add" in entry]
-        return [f"{FOLDER}/{unquote(add['path'])}" for add in added if add["dataChange"] or not fresh]
+        commit = read_commit(self._storage, FOLDER, version)
+        why = commit.why()
+        if why is not None:
+            raise DamagedError(commit.key, why)
+        return [f"{FOLDER}/{path}" for path in commit.paths("add", new_rows=fresh)]
 
     def _entry(self, version: int) -> pa.Table | None:
-        """The events that came with `version`; None when the file has gone into a compacted one."""
+        """The events that came with `version`; None when they lie elsewhere, as in a compacted file."""
+        keys = self._files(version, fresh=True)
+        if not keys:
+            return None
         try:
-            parts = [decode(key, self._storage.read(key)) for key in self._files(version, fresh=True)]
+            parts = [decode(key, self._storage.read(key)) for key in keys]
         except FileNotFoundError:
             return None
-        return pa.concat_tables([SCHEMA.empty_table(), *(part.cast(SCHEMA) for part in parts)])
+        parts = [in_columns_of_today(part, self._storage.uri) for part in parts]
+        return pa.concat_tables([SCHEMA.empty_table(), *parts])
 
     def _follow(self, version: int) -> None:
         events = self._entry(version)
@@ -248,31 +335,62 @@ class EventLog:
 
     def _load(self, after: int, through: int) -> pa.Table:
         def wanted(file: dict[str, Any]) -> bool:
-            return file["max.commit_version"] > after and file["min.commit_version"] <= through
+            lowest, highest = file.get("min.commit_version"), file.get("max.commit_version")
+            return lowest is None or highest is None or (highest > after and lowest <= through)
 
         table = self.handle()
-        parts = [part.cast(SCHEMA) for part in scan(self._storage, FOLDER, table, wanted=wanted)]
+        files = scan(self._storage, FOLDER, table, wanted=wanted)
+        parts = [in_columns_of_today(part, self._storage.uri) for part in files]
         events = pa.concat_tables([SCHEMA.empty_table(), *parts])
         if after >= 0 or through < table.version():
             events = events.filter((pc.field("commit_version") > after) & (pc.field("commit_version") <= through))
-        return _ordered(events)
+        return in_order(events)
+
+
+def in_columns_of_today(part: pa.Table, uri: str) -> pa.Table:
+    """Events of the lake at `uri` as they were written, in the columns of today; those that are newer are null.
+
+    Raises:
+        LakeFromNewerVersionError: newer code wrote them. DamagedError: a column is lost.
+    """
+    have = set(part.column_names)
+    oldest, newest = _versions(part) if "schema_version" in have else (lifts.FIRST, lifts.FIRST)
+    lost = [column.name for column in EVENTS.all_columns if column.since <= oldest and column.name not in have]
+    if lost:
+        raise DamagedError(FOLDER, f"a data file has no column {lost[0]}")
+    if newest > lifts.newest():
+        by = pc.max(part.filter(pc.field("schema_version") == newest).column("code_version")).as_py()
+        raise LakeFromNewerVersionError(uri, newest, lifts.newest(), "event schema", by)
+    columns = [part.column(f.name) if f.name in have else pa.nulls(part.num_rows, f.type) for f in SCHEMA]
+    return pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
+
+
+def _versions(events: pa.Table) -> tuple[int, int]:
+    """The oldest and the newest schema version among events; those of today when there are none."""
+    found = pc.min_max(events.column("schema_version")).as_py()
+    return found["min"] or lifts.newest(), found["max"] or lifts.newest()
 
 
 def _marked(table: DeltaTable, batch: str) -> bool:
     return table.transaction_version(batch) is not None
 
 
-def _log_key(version: int) -> str:
-    return f"{FOLDER}/_delta_log/{version:020}.json"
+def in_order(events: pa.Table) -> pa.Table:
+    """Events in order. Files come in any order, but what was committed together lies together: move runs, not rows.
 
-
-def _ordered(events: pa.Table) -> pa.Table:
-    """Events in order. Files come in any order, but what was committed together lies together: move runs, not rows."""
+    Older versions let compactions meet, which left events twice: each is given once.
+    """
     versions, positions = (events.column(name).to_numpy() for name in ("commit_version", "position"))
     breaks = (np.diff(versions) != 0) | (np.diff(positions) != 1)
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])[: max(1, len(versions))]
     stops = np.append(starts[1:], len(versions))
     order = np.lexsort((positions[starts], versions[starts])) if len(versions) else np.array([], dtype=np.int64)
+    first, last = starts[order], stops[order] - 1
+    same = versions[first[1:]] == versions[last[:-1]]
+    if (same & (positions[first[1:]] <= positions[last[:-1]])).any():
+        rows = np.lexsort((positions, versions))
+        once = (np.diff(versions[rows]) != 0) | (np.diff(positions[rows]) != 0)
+        return events.take(rows[np.append(True, once)])
     if (order[:-1] < order[1:]).all():
         return events
     if len(order) <= _RUNS:

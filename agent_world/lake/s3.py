@@ -1,39 +1,32 @@
-"""A lake in an S3 bucket: any store with conditional PUT. Endpoint and keys come from the usual AWS variables."""
+"""A lake in an S3 bucket: any store with conditional PUT."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from typing import Any
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
 
-from agent_world.lake.errors import LakeError, NotALakeError
+from agent_world.lake import s3_leases
+from agent_world.lake.errors import NotALakeError, StoreError, UnsafeStoreError
+from agent_world.lake.pieces import PieceReader
+from agent_world.lake.s3_access import Access
+from agent_world.lake.s3_leases import Seen
 from agent_world.lake.storage import Stored
 
-_STALE = timedelta(days=1)
-"""A lock of another host that is older than this belongs to nobody."""
+T = TypeVar("T")
 
 _REFUSED = ("PreconditionFailed", "412")
 _CONFLICT = ("ConditionalRequestConflict", "409")
-_MISSING = ("NoSuchKey", "404", "NotFound")
+_FORBIDDEN = ("AccessDenied", "403")
 _ATTEMPTS = 5
-_sequence = itertools.count()
-
-
-class S3Error(LakeError):
-    """The store refused or failed: `action` on `uri`."""
-
-    def __init__(self, uri: str, action: str, why: str) -> None:
-        super().__init__(uri, action, why)
-        self.uri, self.action, self.why = uri, action, why
-
-    def __str__(self) -> str:
-        return f"{self.uri}: could not {self.action} ({self.why}); check AWS_ENDPOINT_URL, the keys and the bucket"
+_OTHER_TAG = '"00000000000000000000000000000000"'
+_safe: set[tuple[str, str]] = set()
+"""Endpoints and buckets that were seen to keep conditional writes apart, by this process."""
 
 
 class Bucket:
@@ -45,194 +38,155 @@ class Bucket:
             raise NotALakeError(uri, "it names no bucket")
         self._prefix = prefix.strip("/")
         self.uri = f"s3://{self.bucket}/{self._prefix}".rstrip("/")
+        self._access = Access(self.uri)
 
-    @cached_property
+    @property
     def options(self) -> dict[str, str]:
         """What delta-rs needs to reach the same place with the same rights."""
-        meta = self._client.meta
-        credentials = self._session.get_credentials()
-        options = {
-            "AWS_REGION": meta.region_name or "us-east-1",
-            "AWS_ENDPOINT_URL": meta.endpoint_url,
-            "AWS_ALLOW_HTTP": str(meta.endpoint_url.startswith("http://")).lower(),
-            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-            "aws_conditional_put": "etag",
-        }
-        if credentials is not None:
-            frozen = credentials.get_frozen_credentials()
-            options |= {"AWS_ACCESS_KEY_ID": frozen.access_key, "AWS_SECRET_ACCESS_KEY": frozen.secret_key}
-            if frozen.token:
-                options["AWS_SESSION_TOKEN"] = frozen.token
-        return options
-
-    @cached_property
-    def _session(self) -> Any:
-        import boto3
-
-        return boto3.Session()
-
-    @cached_property
-    def _client(self) -> Any:
-        from botocore.config import Config
-
-        style = {"addressing_style": "path"}
-        config = Config(s3=style, retries={"max_attempts": 5, "mode": "standard"}, region_name=self._region())
-        return self._session.client("s3", config=config)
-
-    def _region(self) -> str:
-        return self._session.region_name or "us-east-1"
+        return self._access.options
 
     def table_uri(self, key: str) -> str:
         """The address of the Delta table at `key`."""
         return f"{self.uri}/{key}"
 
+    def check(self) -> None:
+        """See that of two writers at once only one can win here; asked once of a bucket in a process.
+
+        Whoever may not write is not asked: he cannot lose anything either.
+
+        Raises:
+            UnsafeStoreError: the store ignores conditions.
+        """
+        with self._access.blame("reach", "it"):
+            place = (self._access.client.meta.endpoint_url, self.bucket)
+        if place in _safe:
+            return
+        probe = f".{secrets.token_hex(8)}.aside"
+        try:
+            self._put(probe, b"1", {"IfNoneMatch": "*"})
+            ignored = [
+                f"it ignores {name} when it writes"
+                for name, condition in (("If-None-Match", {"IfNoneMatch": "*"}), ("If-Match", {"IfMatch": _OTHER_TAG}))
+                if self._put(probe, b"2", condition) is not None
+            ]
+            self.delete(probe)
+        except StoreError as error:
+            if error.code in _FORBIDDEN:
+                return
+            if error.code == "NotImplemented":
+                raise UnsafeStoreError(self.uri, f"it knows no conditional writes ({error.why})") from None
+            raise
+        if ignored:
+            raise UnsafeStoreError(self.uri, " and ".join(ignored))
+        _safe.add(place)
+
     def read(self, key: str) -> bytes:
         """All bytes of an object."""
-        with self._blame("read", key):
-            return self._client.get_object(Bucket=self.bucket, Key=self._key(key))["Body"].read()
+        return self._get(key)["Body"]
 
     def read_range(self, key: str, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`."""
-        if length == 0:
-            return b""
-        place = f"bytes={offset}-{offset + length - 1}"
-        with self._blame("read", key):
-            return self._client.get_object(Bucket=self.bucket, Key=self._key(key), Range=place)["Body"].read()
+        return self._get(key, Range=f"bytes={offset}-{offset + length - 1}")["Body"] if length else b""
 
     def write(self, key: str, data: bytes) -> None:
         """Write or replace an object."""
-        with self._blame("write", key):
-            self._client.put_object(Bucket=self.bucket, Key=self._key(key), Body=data)
+        self._access.ask("write", key, "put_object", Bucket=self.bucket, Key=self._key(key), Body=data)
+
+    def write_from(self, key: str, parts: Iterable[bytes]) -> None:
+        """Write or replace an object piece by piece, which the store joins at the end."""
+        with self._access.blame("write", key):
+            self._access.client.upload_fileobj(PieceReader(parts), self.bucket, self._key(key))
 
     def write_new(self, key: str, data: bytes) -> bool:
         """Write an object unless there is one."""
-        return self._put_if(key, data, IfNoneMatch="*")
+        return self.put(key, data) is not None
 
     def exists(self, key: str) -> bool:
         """Whether there is an object at `key`."""
-        try:
-            with self._blame("look for", key):
-                self._client.head_object(Bucket=self.bucket, Key=self._key(key))
-        except FileNotFoundError:
-            return False
-        return True
+        return self._head(key) is not None
 
     def list(self, prefix: str = "") -> Iterator[Stored]:
         """Every object below the folder `prefix`, in key order."""
         start = self._key(prefix).rstrip("/")
-        with self._blame("list", prefix):
-            pages = self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=f"{start}/" if start else ""
-            )
-            for page in pages:
-                for item in page.get("Contents", ()):
-                    key = item["Key"][len(self._prefix) + 1 :] if self._prefix else item["Key"]
-                    yield Stored(key, item["Size"], item["LastModified"].astimezone(UTC))
+        which = {"Bucket": self.bucket, "Prefix": f"{start}/" if start else ""}
+        page: dict[str, Any] = {"NextContinuationToken": ""}
+        while "NextContinuationToken" in page:
+            after = page["NextContinuationToken"]
+            onwards = {"ContinuationToken": after} if after else {}
+            page = self._access.ask("list", prefix, "list_objects_v2", **which, **onwards)
+            for item in page.get("Contents", ()):
+                key = item["Key"][len(self._prefix) + 1 :] if self._prefix else item["Key"]
+                yield Stored(key, item["Size"], item["LastModified"].astimezone(UTC))
 
     def delete(self, key: str) -> None:
         """Remove an object."""
-        with self._blame("delete", key):
-            self._client.delete_object(Bucket=self.bucket, Key=self._key(key))
+        self._access.ask("delete", key, "delete_object", Bucket=self.bucket, Key=self._key(key))
 
     def sync(self, *keys: str) -> None:
         """Nothing to do: what a PUT acknowledged is durable."""
 
-    @contextmanager
-    def shared(self, name: str) -> Iterator[bool]:
+    def shared(self, name: str) -> AbstractContextManager[bool]:
         """Hold `name` together with others."""
-        mine = f"locks/{name}/shared/{socket.gethostname()}-{os.getpid()}-{next(_sequence)}"
-        self.write(mine, _holder())
-        try:
-            # First our mark, then the look at the other side; `exclusive` does it the other way round: one of us sees.
-            yield not self._alive(f"locks/{name}/exclusive")
-        finally:
-            self.delete(mine)
+        return s3_leases.shared(self, name)
 
-    @contextmanager
-    def exclusive(self, name: str) -> Iterator[bool]:
+    def exclusive(self, name: str) -> AbstractContextManager[bool]:
         """Hold `name` alone."""
-        mine = f"locks/{name}/exclusive"
-        if not (self.write_new(mine, _holder()) or self._take_over(mine)):
-            yield False
-            return
-        try:
-            yield not any(self._alive(item.key) for item in self.list(f"locks/{name}/shared"))
-        finally:
-            self.delete(mine)
+        return s3_leases.exclusive(self, name)
 
-    def _alive(self, lock: str) -> bool:
-        """Whether somebody who may still live holds the lock."""
+    def discreet(self) -> AbstractContextManager[None]:
+        """Keep credentials out of what delta-rs raises."""
+        return self._access.discreet()
+
+    def patient(self, work: Callable[[], T]) -> T:
+        """What an engine does; done again when the store failed."""
+        return self._access.patient(work)
+
+    def see(self, key: str) -> Seen | None:
+        """The object, its tag and its age by the store's clock; None when there is none."""
         try:
-            with self._blame("read", lock):
-                found = self._client.get_object(Bucket=self.bucket, Key=self._key(lock))
-                holder = json.loads(found["Body"].read())
+            found = self._get(key)
         except FileNotFoundError:
-            return False
-        if holder["host"] == socket.gethostname():
-            return _runs(holder["pid"], holder["started"])
-        return datetime.now(UTC) - found["LastModified"] < _STALE
+            return None
+        now = found["ResponseMetadata"]["HTTPHeaders"].get("date")
+        age = parsedate_to_datetime(now) - found["LastModified"] if now else timedelta(0)
+        return Seen(found["Body"], found["ETag"], age)
 
-    def _take_over(self, lock: str) -> bool:
-        """Take a lock whose holder is dead, unless another one does so first."""
-        try:
-            with self._blame("look for", lock):
-                tag = self._client.head_object(Bucket=self.bucket, Key=self._key(lock))["ETag"]
-        except FileNotFoundError:
-            return self.write_new(lock, _holder())
-        return not self._alive(lock) and self._put_if(lock, _holder(), IfMatch=tag)
+    def put(self, key: str, data: bytes, *, over: str = "") -> str | None:
+        """Write a new object, or over the one with the tag `over`; its tag, None when another one was there."""
+        return self._put(key, data, {"IfMatch": over} if over else {"IfNoneMatch": "*"})
 
-    def _put_if(self, key: str, data: bytes, **condition: str) -> bool:
+    def _put(self, key: str, data: bytes, condition: Mapping[str, str]) -> str | None:
+        """A conditional write. Every one carries a mark of its own.
+
+        When a reply is lost, boto3 asks again and is refused because of what it wrote itself: the mark tells.
+        """
         from botocore.exceptions import ClientError
 
-        for attempt in range(_ATTEMPTS):
-            try:
-                with self._blame("write", key):
-                    try:
-                        self._client.put_object(Bucket=self.bucket, Key=self._key(key), Body=data, **condition)
-                    except ClientError as error:
-                        if error.response["Error"]["Code"] in _REFUSED:
-                            return False
-                        if error.response["Error"]["Code"] in _CONFLICT and attempt + 1 < _ATTEMPTS:
-                            continue  # a race is being decided: ask again
+        mark = {"writer": secrets.token_hex(8)}
+        with self._access.blame("write", key):
+            for attempt in range(_ATTEMPTS):
+                try:
+                    where = {"Bucket": self.bucket, "Key": self._key(key)}
+                    return self._access.client.put_object(**where, Body=data, Metadata=mark, **condition)["ETag"]
+                except ClientError as error:
+                    code = error.response["Error"]["Code"]
+                    if code in _CONFLICT and attempt + 1 < _ATTEMPTS:
+                        time.sleep(random.uniform(0, 0.05 * 2**attempt))  # a race is being decided: ask again
+                    elif code in _REFUSED or (code in ("NoSuchKey", "404") and "IfMatch" in condition):
+                        break
+                    else:
                         raise
-                    return True
-            except FileNotFoundError:
-                return False  # the object that IfMatch asks for is gone
-        return False
+        head = self._head(key)
+        return head["ETag"] if head is not None and head["Metadata"] == mark else None
+
+    def _get(self, key: str, **part: str) -> dict[str, Any]:
+        return self._access.ask("read", key, "get_object", Bucket=self.bucket, Key=self._key(key), **part)
+
+    def _head(self, key: str) -> dict[str, Any] | None:
+        try:
+            return self._access.ask("look for", key, "head_object", Bucket=self.bucket, Key=self._key(key))
+        except FileNotFoundError:
+            return None
 
     def _key(self, key: str) -> str:
         return f"{self._prefix}/{key}".strip("/")
-
-    @contextmanager
-    def _blame(self, action: str, key: str) -> Iterator[None]:
-        """A missing object is a missing file; everything else is one clear sentence."""
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
-            yield
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code in _MISSING:
-                raise FileNotFoundError(f"{self.uri}/{key}") from error
-            raise S3Error(self.uri, f"{action} {key}", f"{code}: {error.response['Error'].get('Message')}") from error
-        except BotoCoreError as error:
-            raise S3Error(self.uri, f"{action} {key}", str(error)) from error
-
-
-def _holder() -> bytes:
-    return json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": _started(os.getpid())}).encode()
-
-
-def _started(pid: int) -> float:
-    import psutil
-
-    return round(psutil.Process(pid).create_time(), 1)
-
-
-def _runs(pid: int, started: float) -> bool:
-    import psutil
-
-    try:
-        return _started(pid) == started and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

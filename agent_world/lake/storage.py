@@ -8,13 +8,16 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
+from urllib.parse import urlsplit
 
-from agent_world.lake.errors import NotALakeError, blame_full_disk
+from agent_world.lake.errors import NotALakeError, blame_full_disk, without_userinfo
+
+T = TypeVar("T")
 
 
 class Stored(NamedTuple):
@@ -39,6 +42,32 @@ class Storage(Protocol):
         """The address of the Delta table at `key`."""
         ...
 
+    def check(self) -> None:
+        """See that a lake is safe in this place.
+
+        Raises:
+            UnsafeStoreError: of two writers at once, both could believe that they won.
+        """
+        ...
+
+    def discreet(self) -> AbstractContextManager[None]:
+        """Keep credentials out of what an engine raises that was given `options`.
+
+        Raises:
+            StoreFailedError: the place failed.
+        """
+        ...
+
+    def patient(self, work: Callable[[], T]) -> T:
+        """What an engine does that was given `options`; done again, and discreet, when the place failed.
+
+        It must be such that doing it twice is as good as once.
+
+        Raises:
+            StoreFailedError: it failed each time.
+        """
+        ...
+
     def read(self, key: str) -> bytes:
         """All bytes of an object.
 
@@ -57,6 +86,10 @@ class Storage(Protocol):
 
     def write(self, key: str, data: bytes) -> None:
         """Write or replace an object."""
+        ...
+
+    def write_from(self, key: str, parts: Iterable[bytes]) -> None:
+        """Write or replace an object piece by piece; when `parts` raises, nothing of it is seen."""
         ...
 
     def write_new(self, key: str, data: bytes) -> bool:
@@ -105,6 +138,17 @@ class Directory:
         """The address of the Delta table at `key`."""
         return str(self.root / key)
 
+    def check(self) -> None:
+        """A file system links a new name once."""
+
+    def discreet(self) -> AbstractContextManager[None]:
+        """There are no credentials."""
+        return nullcontext()
+
+    def patient(self, work: Callable[[], T]) -> T:
+        """A disk that failed once fails again."""
+        return work()
+
     def read(self, key: str) -> bytes:
         """All bytes of a file."""
         return (self.root / key).read_bytes()
@@ -116,13 +160,17 @@ class Directory:
 
     def write(self, key: str, data: bytes) -> None:
         """Write a file aside, then rename it into place."""
-        with self._aside(key, data) as aside:
+        self.write_from(key, [data])
+
+    def write_from(self, key: str, parts: Iterable[bytes]) -> None:
+        """Write a file aside piece by piece, then rename it into place."""
+        with self._aside(key, parts) as aside:
             aside.replace(self.root / key)
 
     def write_new(self, key: str, data: bytes) -> bool:
         """Write a file aside, then link it into place: exactly one of several racing writers succeeds."""
         try:
-            with self._aside(key, data) as aside:
+            with self._aside(key, [data]) as aside:
                 os.link(aside, self.root / key)
         except FileExistsError:
             return False
@@ -168,8 +216,10 @@ class Directory:
     @contextmanager
     def _lock(self, name: str, kind: int) -> Iterator[bool]:
         path = self.root / "locks" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
+        with blame_full_disk(self.uri, f"locks/{name}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("a")
+        with file:
             try:
                 fcntl.flock(file, kind | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -181,14 +231,14 @@ class Directory:
                     fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a child forked meanwhile has the file too
 
     @contextmanager
-    def _aside(self, key: str, data: bytes) -> Iterator[Path]:
+    def _aside(self, key: str, parts: Iterable[bytes]) -> Iterator[Path]:
         path = self.root / key
         with blame_full_disk(self.uri, key):
             path.parent.mkdir(parents=True, exist_ok=True)
             aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.aside")
             try:
                 with aside.open("xb") as file:
-                    file.write(data)
+                    file.writelines(parts)
                     file.flush()
                     os.fsync(file.fileno())
                 yield aside
@@ -200,6 +250,9 @@ class Directory:
 def open_storage(uri: str | Path) -> Storage:
     """The storage behind `uri`: ``s3://bucket/prefix``, or a directory."""
     text = str(uri)
+    if "://" in text and "@" in urlsplit(text).netloc:
+        why = "it names a user or a password; keys go into AWS variables or a profile (docs/s3.md)"
+        raise NotALakeError(without_userinfo(text), why)
     if text.startswith("s3://"):
         from agent_world.lake.s3 import Bucket
 

@@ -77,6 +77,10 @@ class Tables:
         """Every event, in order."""
         return self._events.read(-1, self._events.version())
 
+    def events_after(self, version: int, through: int) -> pa.Table:
+        """Events with ``version < commit_version <= through``, in order."""
+        return self._events.read(version, through)
+
     def entry(self, name: str) -> Entry:
         """The fold of a table, brought up to the newest version."""
         spec_of(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,12 +12,14 @@ from agent_world.identity import VersionId
 from agent_world.lake import rows
 from agent_world.lake.blobs import BlobReader, Leaf
 from agent_world.lake.errors import NotFoundError, near
+from agent_world.lake.fold import payload_of
 from agent_world.lake.log import EventLog
 from agent_world.lake.tables import Index, Tables
 from lake_schemas import EVENTS
 
 if TYPE_CHECKING:
     from agent_world.lake.graph import Graph
+    from agent_world.lake.live_graph import LiveGraph
 
 
 class View:
@@ -30,15 +31,15 @@ class View:
         self._batches = Index(lambda: tables.table("batches"), "batch")
 
     @cached_property
-    def _graph(self) -> Graph:
-        from agent_world.lake.graph import Graph
+    def _graph(self) -> LiveGraph:
+        from agent_world.lake.live_graph import LiveGraph
 
-        return Graph(lambda: self.tables.table("versions"), lambda: self.tables.table("edges"))
+        return LiveGraph(self.tables)
 
     @property
     def graph(self) -> Graph:
         """The lineage graph, brought up to now."""
-        return self._graph.refresh()
+        return self._graph.now().graph
 
     def table(self, name: str) -> pa.Table:
         """A whole table in Arrow, `events` included; JSON columns stay text.
@@ -60,15 +61,15 @@ class View:
         return rows.select(spec, self.table(table), where, columns)
 
     def payload(self, version_id: VersionId) -> dict[str, Any]:
-        """What the version is, as it was created.
+        """What the version is, as it was created, in the words of today.
 
         Raises:
             NotFoundError: no such version.
         """
         events = self.batch_events(self.version(version_id)["batch"])
         created = rows.having(events, version_id=version_id, event_type="created")
-        event = created.select(["payload", "payload_blob"]).to_pylist()[0]
-        return json.loads(event["payload"] if event["payload_blob"] is None else self.blobs.read(event["payload_blob"]))
+        columns = ("schema_version", "event_type", "kind", "payload", "payload_blob")
+        return dict(payload_of(*created.select(columns).to_pylist()[0].values(), self.blobs.read))
 
     def files(self, version_id: VersionId) -> dict[str, bytes]:
         """The files of the version by path; empty when it has none.

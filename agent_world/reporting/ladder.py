@@ -6,20 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lake_schemas.gate_verdicts import GATE_ORDER
+from lake_schemas.tasks import PRACTISED
+
 if TYPE_CHECKING:
     from agent_world.world import World
 
 Verdicts = Sequence[Mapping[str, Any]]
 """Rows of `gate_verdicts`."""
-
-GATE_ORDER = (
-    "theme", "match", "database", "complexify", "tool", "environment",
-    "rubric", "leak", "evidence", "null", "gold", "wrong_answer", "state", "random", "solver", "demonstration",
-    "trajectory", "checkpoint",
-)  # fmt: skip
-
-PRACTISED = ("practice", "control")
-"""Purposes of tasks that are demonstrated only: they skip `random` and `solver`, and earn no reward."""
 
 
 class Ladders(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STYLE = """
+STYLE = """
 :root { --ink: #1c2430; --soft: #5b6676; --line: #dfe3e9; --paper: #fff; --tint: #f5f7fa; --accent: #2563a8; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1080px; padding: 40px 28px 80px; background: var(--paper); color: var(--ink);
@@ -30,6 +30,7 @@ figcaption { color: var(--soft); font-size: 13.5px; }
 code, pre { font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 pre { background: var(--tint); padding: 12px 14px; overflow-x: auto; }
 """
+"""The look of every page that this package writes."""
 
 
 class Page:
@@ -75,7 +76,7 @@ class Page:
         )
         return (
             f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{escape(self.title)}</title>"
-            f'<meta name=viewport content="width=device-width"><style>{_STYLE}</style></head><body>'
+            f'<meta name=viewport content="width=device-width"><style>{STYLE}</style></head><body>'
             f"<h1>{escape(self.title)}</h1><p class=note>{escape(self.subtitle)}</p><nav>{links}</nav>"
             f"{body}</body></html>"
         )

@@ -16,15 +16,19 @@ COMMANDS = {
     "run": "Build environments and tasks, train, evaluate, diagnose and train again.",
     "env": "List, show, call and serve environments.",
     "task": "List, show, attempt and serve tasks.",
-    "sql": "Query every table of the lake.",
+    "sql": "Query every table and view of the lake, with DuckDB or Spark.",
+    "spark": "Serve the lake to Spark clients, and make marts of it.",
     "lineage": "Ask where an artifact came from and what it touched.",
     "snapshot": "Pin, export, import and verify the state of a lake.",
     "replay": "Rebuild every projection from the events and compare.",
     "audit": "Run every gate again on every accepted artifact with fresh seeds.",
+    "reverify": "Play again what used a broken part, and retire what must go.",
     "sandbox": "Test that the sandbox holds.",
+    "lake": "Repair a damaged lake, compact a grown one.",
     "gc": "Remove what nothing needs and nothing pins.",
     "status": "Count what the lake holds and what is unfinished.",
     "ui": "Open Dagster and MLflow over this lake.",
+    "service": "Run one server of a deployment.",
 }
 
 

@@ -68,6 +68,11 @@ def at_option(command: F) -> F:
     return click.option("--at", metavar="SNAPSHOT|TIME", help=meaning)(command)
 
 
+def engine_place() -> str:
+    """Where work fans out: `local`, ``spark://host:port`` or ``sc://host:port``, by AGENT_WORLD_ENGINE."""
+    return os.environ.get("AGENT_WORLD_ENGINE") or "local"
+
+
 def open_world(lake: str) -> World:
     """The lake that a command works on.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_rows
+from dagster_project.cli.work import megabytes, tell_disk_use
 
 
 @click.command()
@@ -17,6 +18,14 @@ def command(remove: bool, grace_days: int, lake: str, format: Format) -> None:
     from datetime import timedelta
 
     from agent_world.lake.gc import gc
+    from agent_world.lake.maintenance import disk_use
 
-    found = gc(open_world(lake), grace=timedelta(days=grace_days), dry_run=not remove)
+    world = open_world(lake)
+    before = disk_use(world.storage)
+    found = gc(world, grace=timedelta(days=grace_days), dry_run=not remove)
     print_rows([item._asdict() for item in found], format)
+    if remove:
+        tell_disk_use(before, disk_use(world.storage))
+    else:
+        size = sum(item.size for item in found)
+        click.echo(f"{megabytes(size)} of {megabytes(sum(before.values()))} would go; --remove does it.", err=True)

@@ -3,26 +3,65 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dagster_project.cli.common import Format, format_option, lake_option, open_world, print_json, print_rows
+from dagster_project.cli.work import shown_work
+
+if TYPE_CHECKING:
+    from agent_world.lake.carry import Carried
+
+_file = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group()
 def command() -> None:
-    """Pin, export, import and verify the state of a lake."""
+    """Pin, export, import, sign and verify the state of a lake."""
 
 
 @command.command()
+@click.option("--sign", "key", type=_file, metavar="KEYFILE", help="Vouch for it with this Ed25519 key (PEM).")
 @lake_option
 @format_option
-def create(lake: str, format: Format) -> None:
+def create(key: Path | None, lake: str, format: Format) -> None:
     """Pin the lake as it stands; copies nothing."""
-    from agent_world.lake import snapshots
+    from agent_world.lake import signing, snapshots
 
-    row = {"snapshot_id": snapshots.create(open_world(lake))}
+    signer = None if key is None else signing.private_key(key)
+    world = open_world(lake)
+    snapshot = snapshots.create(world)
+    row = {"snapshot_id": str(snapshot)}
+    if signer is not None:
+        row["signed_by"] = signing.sign(world, snapshot, signer)
     print_json(row) if format == "json" else print_rows([row], format)
+
+
+@command.command()
+@click.argument("snapshot")
+@click.option("--key", type=_file, required=True, metavar="KEYFILE", help="Ed25519 private key (PEM).")
+@lake_option
+@format_option
+def sign(snapshot: str, key: Path, lake: str, format: Format) -> None:
+    """Vouch for SNAPSHOT, which must hold; the signature is an event about it and changes no id."""
+    from agent_world.lake import signing, snapshots
+
+    signer = signing.private_key(key)
+    world = open_world(lake)
+    exact = snapshots.named(world, snapshot)
+    _refuse_damaged(world, exact)
+    print_rows([{"snapshot_id": exact, "signed_by": signing.sign(world, exact, signer)}], format)
+
+
+@command.command()
+@click.argument("file", type=_file)
+def keygen(file: Path) -> None:
+    """Make an Ed25519 key pair: the private key in FILE, for its owner only, the public one in FILE.pub."""
+    from agent_world.lake import signing
+
+    click.echo(f"{file} signs; {signing.keygen(file)} verifies")
 
 
 @command.command("list")
@@ -40,10 +79,14 @@ def list_(lake: str, format: Format) -> None:
 @lake_option
 @format_option
 def export(snapshot: str, uri: str, lake: str, format: Format) -> None:
-    """Copy SNAPSHOT into the lake at URI (directory or s3://), which is made when there is none."""
-    from agent_world.lake import snapshots
+    """Copy SNAPSHOT into the lake at URI (directory or s3://), which is made when there is none.
 
-    print_rows([{"snapshot_id": snapshots.export(open_world(lake), snapshot, uri), "uri": uri}], format)
+    Only what is missing there is sent; run it again after a stop to go on.
+    """
+    from agent_world.lake import carry
+
+    with shown_work() as tell:
+        _print_carried([carry.export(open_world(lake), snapshot, uri, on_progress=tell)], uri, format)
 
 
 @command.command("import")
@@ -52,23 +95,45 @@ def export(snapshot: str, uri: str, lake: str, format: Format) -> None:
 @format_option
 def import_(uri: str, lake: str, format: Format) -> None:
     """Take every snapshot of the lake at URI; all of it is verified before any of it becomes visible."""
-    from agent_world.lake import open_lake, snapshots
+    from agent_world.lake import carry, open_lake
 
-    ids = snapshots.import_from(open_lake(lake), uri)
-    print_rows([{"snapshot_id": snapshot, "uri": uri} for snapshot in ids], format)
+    with shown_work() as tell:
+        _print_carried(carry.import_from(open_lake(lake), uri, on_progress=tell), uri, format)
 
 
 @command.command()
 @click.argument("snapshot")
+@click.option("--key", type=_file, metavar="PUBFILE", help="Ask for a signature by this Ed25519 public key (PEM).")
 @lake_option
 @format_option
-def verify(snapshot: str, lake: str, format: Format) -> None:
+def verify(snapshot: str, key: Path | None, lake: str, format: Format) -> None:
     """Read everything that SNAPSHOT pins again; non-zero exit when anything is not what it was."""
-    from agent_world.lake import snapshots
+    from agent_world.lake import proof, signing, snapshots
 
-    problems = snapshots.verify(open_world(lake), snapshot)
+    wanted = None if key is None else signing.public_key(key)
+    world = open_world(lake)
+    with shown_work() as tell:
+        problems = proof.verify(world, snapshot, on_progress=tell)
+    if not problems:
+        problems = list(signing.signature_problems(world, snapshots.named(world, snapshot), wanted))
     if problems or format != "table":
         print_rows([problem._asdict() for problem in problems], format)
     if problems:
         sys.exit(1)
-    click.echo(f"{snapshot} holds: files, batches, tables and blobs are the pinned ones", err=format != "table")
+    signers = signing.signers(world, snapshots.named(world, snapshot))
+    by = "".join(f"; signed by {public}" for public in signers)
+    click.echo(f"{snapshot} holds: files, batches, tables and blobs are the pinned ones{by}", err=format != "table")
+
+
+def _refuse_damaged(world: Any, snapshot: str) -> None:
+    from agent_world.lake import DamagedError, proof
+
+    with shown_work() as tell:
+        for problem in proof.verify(world, snapshot, on_progress=tell):
+            raise DamagedError(f"snapshot {snapshot[:12]}: {problem.what}", problem.why)
+
+
+def _print_carried(carried: list[Carried], uri: str, format: Format) -> None:
+    names = ("sent_files", "sent_bytes", "found_files")
+    rows = [{"snapshot_id": one.snapshot, "uri": uri} | {n: getattr(one, n) for n in names} for one in carried]
+    print_rows(rows, format)

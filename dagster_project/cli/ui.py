@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
 
 import click
 
 from agent_world.errors import AgentWorldError
+from agent_world.stores import POSTGRES_URL, PostgresAddressError, on_postgres
 from dagster_project.cli.common import lake_option, open_world
-
-if TYPE_CHECKING:
-    from agent_world.world import World
 
 LOOPBACK = "127.0.0.1"
 _port = click.IntRange(1, 65535)
@@ -36,57 +31,54 @@ class PortError(AgentWorldError):
 
 
 @click.command()
+@click.option(
+    "--profile", type=click.Choice(["embedded", "postgres"]),
+    show_default=f"postgres where {POSTGRES_URL} is set, else embedded",
+    help="What Dagster and MLflow keep their records in: SQLite beside the lake, or the database that variable names.",
+)  # fmt: skip
 @click.option("--dagster-port", type=_port, default=3000, show_default=True, help="Where Dagster's page is served.")
 @click.option("--mlflow-port", type=_port, default=5001, show_default=True, help="Where MLflow's page is served.")
 @lake_option
-def command(lake: str, dagster_port: int, mlflow_port: int) -> None:
+def command(lake: str, profile: str | None, dagster_port: int, mlflow_port: int) -> None:
     """Open Dagster (webserver and daemon) and MLflow over this lake; Ctrl-C (or SIGTERM) ends both.
 
-    What Dagster's page materialises has the settings of the lake's last run.
+    What Dagster's page materialises has the settings of the lake's last run. `agent-world run` writes to the database
+    of AGENT_WORLD_POSTGRES_URL too, if that is set.
     """
-    from agent_world.home import service_home
-    from dagster_project.loop import instance_of
+    from dagster_project import services
+    from dagster_project.instance import instance_of
 
-    opened = open_world(lake)
-    _check_ports({"--dagster-port": dagster_port, "--mlflow-port": mlflow_port})
-    home = service_home(lake)
-    with instance_of(lake):
-        environment = os.environ | {"AGENT_WORLD_LAKE": lake, "DAGSTER_HOME": str(home / "dagster")} | _settings(opened)
-    dagster = ["-m", "dagster", "dev", "-m", "dagster_project.definitions", "-h", LOOPBACK, "-p", str(dagster_port)]
-    mlflow = [
-        "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{home / 'mlflow.db'}",
-        "--artifacts-destination", str(home / "mlflow-artifacts"), "--host", LOOPBACK, "--port", str(mlflow_port),
-        "--workers", "1",
-    ]  # fmt: skip
+    open_world(lake)
+    check_ports({"--dagster-port": dagster_port, "--mlflow-port": mlflow_port})
+    _choose(profile)
+    with instance_of(lake):  # its tables are there before two processes want to make them
+        environment = os.environ | services.environment(lake) | services.last_settings(lake)
+    commands = services.dagster_whole(LOOPBACK, dagster_port), services.mlflow(lake, LOOPBACK, mlflow_port)
     click.echo(
         f"Dagster  http://{LOOPBACK}:{dagster_port}\nMLflow   http://{LOOPBACK}:{mlflow_port}\nCtrl-C ends both."
     )
     signal.signal(signal.SIGTERM, _interrupt)
     # A group of its own for each: both start helpers that outlive them when only they are asked to end.
-    services = [
-        subprocess.Popen([sys.executable, *arguments], env=environment, start_new_session=True)
-        for arguments in (dagster, mlflow)
-    ]
+    started = [subprocess.Popen(arguments, env=environment, start_new_session=True) for arguments in commands]
     try:
-        for service in services:
+        for service in started:
             service.wait()
     except KeyboardInterrupt:
         pass
     finally:
-        for service in services:
+        for service in started:
             _end(service)
 
 
-def _settings(opened: World) -> dict[str, str]:
-    """The variable by which the code location learns the settings of the last run, when there was one."""
-    from agent_world.codec import encode
-    from dagster_project.runs import last_run
+def _choose(profile: str | None) -> None:
+    """Make what the variable says fit the profile asked for."""
+    if profile == "embedded":
+        os.environ.pop(POSTGRES_URL, None)
+    elif profile == "postgres" and not on_postgres():
+        raise PostgresAddressError("is not set")
 
-    last = last_run(opened)
-    return {"AGENT_WORLD_SETTINGS": json.dumps(encode(last.settings))} if last else {}
 
-
-def _check_ports(ports: Mapping[str, int]) -> None:
+def check_ports(ports: Mapping[str, int]) -> None:
     """See that each port can be listened on, all of them at once; keys are the options that name them."""
     with ExitStack() as held:
         for option, port in ports.items():

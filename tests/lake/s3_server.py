@@ -17,7 +17,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-KEY, SECRET, BUCKET = "lake-tests", "lake-tests-secret", "lake-tests"
+KEY, SECRET, BUCKET = "AKIALAKETESTS0000001", "plantedSecret/ofTheLake+tests000000000001", "lake-tests"
 
 
 @contextmanager
@@ -32,6 +32,7 @@ def s3_server(folder: Path) -> Iterator[dict[str, str]]:
         str(Path(sys.executable).with_name("weed")), "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}",
         "-s3", f"-s3.port={s3}", f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}",
         f"-filer.port={filer}", "-master.volumeSizeLimitMB=128", "-volume.max=200",
+        "-s3.port.iceberg=0", "-s3.port.lance=0",  # else one fixed port each: a second server would end at once
     ]  # fmt: skip
     with (folder / "weed.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
@@ -75,11 +76,11 @@ def _await(server: subprocess.Popen[bytes], environment: dict[str, str], log: Pa
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free together with the gRPC port 10000 above each."""
+    """Ports that are free together with the gRPC port 10000 above each; below those that Linux gives to clients."""
     source = random.Random(os.getpid())
     ports: list[int] = []
     while len(ports) < count:
-        port = source.randrange(20_000, 40_000)
+        port = source.randrange(10_000, 22_000)
         if port not in ports and all(map(_is_free, (port, port + 10_000))):
             ports.append(port)
     return ports
@@ -87,4 +88,8 @@ def _free_ports(count: int) -> list[int]:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

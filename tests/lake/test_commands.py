@@ -39,7 +39,7 @@ def run(lake: Lake | str, *arguments: str) -> Result:
 def rows(lake: Lake, *arguments: str) -> list[dict]:
     result = run(lake, *arguments, "--format", "json")
     assert result.exit_code == 0, result.output
-    return json.loads(result.output)
+    return json.loads(result.stdout)
 
 
 def test_sql_prints_rows_as_objects_csv_or_a_table(filled: Lake):

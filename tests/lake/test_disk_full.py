@@ -31,6 +31,18 @@ themes = fresh.read("themes")
 print(done, len(themes), sum(len(fresh.files(row["version_id"])["f"]) for row in themes))
 """
 
+READ_AND_WRITE = """
+import sys
+from agent_world.lake import open_lake
+lake = open_lake(sys.argv[1])
+print(len(lake.read("themes")), lake.sql("SELECT count(*) AS n FROM batches").to_pylist()[0]["n"])
+try:
+    with lake.begin("x", derivation="e") as batch:
+        batch.record("costs", {"stage": "x", "subject": "y"})
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
 
 @pytest.mark.parametrize("size", [1_000, 1_500_000])
 def test_a_full_disk_is_one_sentence_and_leaves_only_whole_batches(tmp_path: Path, size: int):
@@ -43,6 +55,17 @@ def test_a_full_disk_is_one_sentence_and_leaves_only_whole_batches(tmp_path: Pat
     assert sentence.endswith("nothing of it is visible, free space and resume")
     done, themes, total = map(int, counts.split())
     assert done >= 1 and themes == done and total == done * size
+
+
+def test_on_a_read_only_disk_everything_is_read_and_nothing_is_written(lake: Lake):
+    with lake.begin("x", derivation="d") as batch:
+        batch.create("theme", "a", {"title": "t"}, files={"f": b"x"})
+    lake.refresh()
+    command = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", lake.uri, lake.uri, sys.executable, "-c", READ_AND_WRITE]
+    found = subprocess.run([*command, lake.uri], capture_output=True, text=True, check=False)
+    assert found.stdout.splitlines() == [
+        "1 1", f"ReadOnlyError {lake.uri} cannot be written: the file system is read-only; mount it for writing"
+    ], found.stderr  # fmt: skip
 
 
 def test_work_goes_on_when_there_is_space_again(lake: Lake, monkeypatch):

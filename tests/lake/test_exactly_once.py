@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from agent_world.lake import CommitError, open_lake
 from agent_world.lake.errors import DivergedError
 from agent_world.lake.faults import KILL_AT
 from agent_world.lake.log import EventLog
+from agent_world.lake.proof import verify
 from agent_world.lake.replay import replay
-from agent_world.lake.snapshots import create, verify
+from agent_world.lake.snapshots import create
 from lake_schemas import TABLES
 from tests.lake.writer import write
 
@@ -86,18 +88,18 @@ def test_a_writer_killed_in_the_bucket_ends_as_if_undisturbed(s3: str, undisturb
         assert state(uri) == undisturbed
 
 
-def test_appends_of_many_processes_all_land_exactly_once(uri: str):
+@pytest.mark.parametrize(("many", "each"), [(4, 4), pytest.param(8, 20, marks=pytest.mark.long)])
+def test_appends_of_many_processes_all_land_exactly_once(uri: str, many: int, each: int):
     open_lake(uri)
-    each = 8 if uri.startswith("/") else 3
-    writers = [writer(uri, f"w{number}", 1, each) for number in range(4)]
+    writers = [writer(uri, f"w{number}", 1, each) for number in range(many)]
     acknowledged = [process.communicate()[0].split() for process in writers]
-    assert [process.returncode for process in writers] == [0] * 4
-    assert acknowledged == [[str(n) for n in range(1, each + 1)]] * 4
+    assert [process.returncode for process in writers] == [0] * many
+    assert acknowledged == [[str(n) for n in range(1, each + 1)]] * many
     lake = open_lake(uri)
     batches = lake.read("batches")
-    assert len(batches) == len({row["batch"] for row in batches}) == 4 * each
-    assert len({row["commit_version"] for row in batches}) == 4 * each
-    assert len(lake.read("themes")) == len(lake.read("costs")) == 4 * each
+    assert len(batches) == len({row["batch"] for row in batches}) == many * each
+    assert len({row["commit_version"] for row in batches}) == many * each
+    assert len(lake.read("themes")) == len(lake.read("costs")) == many * each
     events = lake.sql("SELECT count(*) AS n, count(DISTINCT event_id) AS ids FROM events").to_pylist()[0]
     assert events["n"] == events["ids"] == sum(row["events"] for row in batches)
 
@@ -170,6 +172,37 @@ def test_a_commit_whose_reply_was_lost_is_read_back_and_not_written_twice(lake, 
         batch.create("theme", "a", {"title": "t"})
     assert len(calls) == 1 and batch.commit.fresh is False
     assert len(open_lake(lake.uri).read("themes")) == len(lake.read("themes")) == 1
+
+
+def test_compactions_of_two_writers_that_meet_leave_every_event_once(lake, monkeypatch):
+    monkeypatch.setattr("agent_world.lake.log._COMPACT_AT", 3)
+    other, sync = open_lake(lake.uri), lake.storage.sync
+    for number in range(1, 4):
+        write(lake, "a", number)
+
+    def let_the_other_compact_first(*keys: str) -> None:
+        monkeypatch.setattr(lake.storage, "sync", sync)
+        write(other, "b", 1)
+        sync(*keys)
+
+    monkeypatch.setattr(lake.storage, "sync", let_the_other_compact_first)
+    write(lake, "a", 4)
+    rows = DeltaTable(f"{lake.uri}/events").to_pyarrow_table().column("event_id").to_pylist()
+    assert len(rows) == len(set(rows)) == sum(row["events"] for row in open_lake(lake.uri).read("batches"))
+
+
+def test_events_that_compactions_of_an_older_version_left_twice_are_read_once(lake):
+    for number in range(1, 5):
+        write(lake, "a", number)
+    meeting = lake.log.handle(), lake.log.handle()
+    write(lake, "a", 5)
+    for stale in meeting:
+        stale.optimize.compact()
+    doubled, count = open_lake(lake.uri), lake.table("events").num_rows
+    assert DeltaTable(f"{lake.uri}/events").to_pyarrow_table().num_rows > count
+    assert doubled.table("events").equals(lake.table("events"))
+    assert len(doubled.read("themes")) == 5
+    assert all(result.same for result in replay(doubled, verify=True))
 
 
 def test_a_store_that_keeps_failing_is_given_up_with_one_clear_sentence(lake, monkeypatch):

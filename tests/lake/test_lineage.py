@@ -97,6 +97,49 @@ def test_an_answer_that_was_cut_says_so(world):
     assert not lin.upstream(lake, theme, depth=1).truncated
 
 
+def test_a_path_is_a_shortest_chain_either_way(world):
+    lake, _ = world
+    theme, trajectory = lake.resolve("theme", "theme-1"), lake.resolve("trajectory", "tr-1-3")
+    up = lin.path(lake, trajectory, theme)
+    assert up.links is not None and not up.truncated
+    assert [link.child for link in up.links] == [trajectory, *(link.parent for link in up.links[:-1])]
+    assert up.links[-1].parent == theme and len(up.links) == 2
+    assert lin.path(lake, theme, trajectory).links == up.links[::-1]
+    assert lin.path(lake, theme, theme).links == []
+    apart = lin.path(lake, lake.resolve("theme", "theme-0"), theme)
+    assert apart.links is None and not apart.truncated
+    given_up = lin.path(lake, trajectory, theme, limit=2)
+    assert given_up.links is None and given_up.truncated
+    with pytest.raises(NotFoundError, match="no version"):
+        lin.path(lake, theme, "theme-9@0")
+
+
+def test_a_step_of_a_path_tells_every_role(lake: Lake):
+    with lake.begin("twice", derivation="d") as batch:
+        theme = batch.create("theme", "t", {})
+        child = batch.create("task", "twice", {}, parents=[(theme, "b"), (theme, "a")])
+    assert lin.path(lake, child, theme).links == [(child, theme, "a, b")]
+
+
+def test_every_list_that_was_cut_is_counted(lake: Lake):
+    with lake.begin("x", derivation="0") as batch:
+        themes = [batch.create("theme", f"t{n}", {"title": f"{n}"}) for n in range(6)]
+        one = batch.create("database", "d", {"a": 1, "b": 1, "c": 1}, parents=[(t, "theme") for t in themes[:4]])
+        two = batch.create("database", "d", {"a": 2, "b": 2, "c": 2}, parents=[(t, "theme") for t in themes[4:]])
+        for n in range(3):
+            batch.observe(one, {"retrieved_at": f"{n}"})
+            batch.record("gate_verdicts", {"gate": f"{n}", "accepted": True, "subject": one})
+    why = lin.why(lake, one, limit=2)
+    assert why["left_out"] == {"parents": 2, "since": 1, "gates": 1} and why["truncated"]
+    assert all(len(why[name]) == 2 for name in why["left_out"])
+    diff = lin.diff(lake, one, two, limit=2)
+    assert diff["left_out"] == {"payload": 1, "files": 0, "parents_only_first": 2, "parents_only_second": 0}
+    assert list(diff["payload"]) == ["a", "b"] and diff["truncated"]
+    then = lin.as_of(lake, themes[0], lake.events_version(), limit=0)
+    assert then["left_out"] == {"parents": 0, "children": 1} and then["truncated"]
+    assert not any(told["truncated"] for told in (lin.why(lake, one), lin.diff(lake, one, two)))
+
+
 def test_why_tells_how_a_version_came_to_be_and_what_was_said_since(lake: Lake):
     with lake.begin("themes", derivation="d0") as batch:
         theme = batch.create("theme", "a", {"title": "a"})
@@ -216,10 +259,10 @@ def test_a_subgraph_is_handed_over_as_networkx(world):
 
 
 def test_lineage_is_right_in_a_lake_that_was_copied_without_anything_else(world, tmp_path: Path):
-    from agent_world.lake import snapshots
+    from agent_world.lake import carry, snapshots
 
     lake, _ = world
-    snapshots.export(lake, snapshots.create(lake), str(tmp_path / "copy"))
+    carry.export(lake, snapshots.create(lake), str(tmp_path / "copy"))
     copy = open_lake(tmp_path / "copy")
     for row in copy.read("tasks"):
         assert lin.upstream(copy, row["version_id"])[:3] == lin.upstream(lake, row["version_id"])[:3]

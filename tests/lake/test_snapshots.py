@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from agent_world.identity import canonical_json, sha256
-from agent_world.lake import DamagedError, Lake, NotFoundError, open_lake, snapshots
+from agent_world.lake import DamagedError, Lake, NotFoundError, carry, open_lake, snapshots
 from agent_world.lake.errors import ConflictError
 from agent_world.lake.gc import gc
+from agent_world.lake.proof import verify
+from lake_schemas import TABLES
+from lake_schemas.base import text
 
 
 def fill(lake: Lake, *numbers: int) -> None:
@@ -75,11 +79,11 @@ def test_a_snapshot_carried_elsewhere_says_the_same_there(tmp_path: Path, s3: st
     seen = everything(lake)
     snapshot = snapshots.create(lake)
     fill(lake, 3)
-    assert snapshots.export(lake, snapshot, other) == snapshot
+    assert carry.export(lake, snapshot, other).snapshot == snapshot
     there = open_lake(other, create=False)
     assert everything(there) == everything(there.at(snapshot)) == seen
-    assert snapshots.verify(there, snapshot) == []
-    snapshots.export(lake, snapshot, other)
+    assert verify(there, snapshot) == []
+    carry.export(lake, snapshot, other)
     assert everything(open_lake(other)) == seen
 
 
@@ -87,10 +91,13 @@ def test_a_snapshot_whose_tables_other_code_folds_otherwise_is_proved_by_its_bat
     lake = open_lake(tmp_path / "lake")
     fill(lake, 1)
     snapshot = snapshots.create(lake)
-    monkeypatch.setattr(snapshots, "table_digest", lambda *_, **__: "0" * 64)
-    assert snapshots.verify(lake, snapshot)
+    monkeypatch.setattr("agent_world.lake.proof.table_digest", lambda *_, **__: "0" * 64)
+    assert {problem.what for problem in verify(lake, snapshot)} == {f"table {name}" for name in TABLES}
+    columns = TABLES["themes"].columns
+    monkeypatch.setitem(TABLES, "themes", replace(TABLES["themes"], columns=(*columns, text("more", "a new column"))))
+    assert "table themes" not in {problem.what for problem in verify(lake, snapshot)}
     monkeypatch.setattr(snapshots, "FOLD", snapshots.FOLD + 1)
-    assert snapshots.verify(lake, snapshot) == []
+    assert verify(lake, snapshot) == []
 
 
 def test_an_import_joins_a_lake_that_has_history_of_its_own(tmp_path: Path):
@@ -99,16 +106,16 @@ def test_an_import_joins_a_lake_that_has_history_of_its_own(tmp_path: Path):
     seen = everything(one)
     snapshot = snapshots.create(one)
     fill(two, 9, 2)
-    assert snapshots.import_from(two, one.uri) == [snapshot]
+    assert [carried.snapshot for carried in carry.import_from(two, one.uri)] == [snapshot]
     there = everything(two.at(snapshot))
     assert there["files"] == seen["files"]
     assert [(row["version_id"], row["rev"], row["state"]) for row in there["themes"]] == [
         (row["version_id"], row["rev"], row["state"]) for row in seen["themes"]
     ]
     assert sorted(row["calls"] for row in two.read("costs")) == [1, 2, 9]
-    assert snapshots.verify(two, snapshot) == []
+    assert verify(two, snapshot) == []
     before = two.events_version()
-    assert snapshots.import_from(two, one.uri) == [snapshot]
+    assert [carried.snapshot for carried in carry.import_from(two, one.uri)] == [snapshot]
     assert two.events_version() == before
     with two.begin("stage", "1", derivation="d") as batch:
         assert batch.done
@@ -121,16 +128,16 @@ def test_an_import_that_contradicts_what_is_there_is_refused(tmp_path: Path):
             batch.create("theme", "a", {"title": title})
     snapshots.create(one)
     with pytest.raises(ConflictError, match="already, with other content; import into an empty lake"):
-        snapshots.import_from(two, one.uri)
+        carry.import_from(two, one.uri)
     assert [row["title"] for row in open_lake(tmp_path / "two").read("themes")] == ["y"]
 
 
 def test_an_import_from_a_place_without_snapshot_or_lake_says_so(tmp_path: Path, lake: Lake):
     fill(lake, 1)
     with pytest.raises(NotFoundError, match="has no snapshot; make one"):
-        snapshots.import_from(open_lake(tmp_path / "other"), lake.uri)
+        carry.import_from(open_lake(tmp_path / "other"), lake.uri)
     with pytest.raises(NotFoundError, match="no snapshot '123456'"):
-        snapshots.export(lake, "123456", str(tmp_path / "other"))
+        carry.export(lake, "123456", str(tmp_path / "other"))
 
 
 def flip(path: Path) -> None:
@@ -148,15 +155,15 @@ def test_a_flipped_bit_is_found_and_nothing_damaged_is_carried_elsewhere(tmp_pat
     lake = open_lake(tmp_path / "lake")
     fill(lake, 1, 2)
     snapshot = snapshots.create(lake)
-    assert snapshots.verify(lake, snapshot) == []
+    assert verify(lake, snapshot) == []
     pinned = {file["path"] for file in snapshots.manifest_of(lake, snapshot)["files"]}
     folder = tmp_path / "lake" / what
     damaged = folder / min(pinned) if what == "events" else largest(folder)
     flip(damaged)
-    problems = snapshots.verify(lake, snapshot)
+    problems = verify(lake, snapshot)
     assert problems and damaged.name in "".join(problem.what + problem.why for problem in problems)
     with pytest.raises(DamagedError, match="damaged"):
-        snapshots.export(lake, snapshot, str(tmp_path / "other"))
+        carry.export(lake, snapshot, str(tmp_path / "other"))
     assert open_lake(tmp_path / "other").read("batches") == []
 
 
@@ -169,7 +176,7 @@ def test_a_missing_file_is_found(tmp_path: Path, what: str):
         (tmp_path / "lake" / "events" / snapshots.manifest_of(lake, snapshot)["files"][0]["path"]).unlink()
     else:
         largest(tmp_path / "lake" / what).unlink()
-    assert any("missing" in problem.why for problem in snapshots.verify(lake, snapshot))
+    assert any("missing" in problem.why for problem in verify(lake, snapshot))
 
 
 def test_a_forged_manifest_is_found(lake: Lake, monkeypatch):
@@ -194,6 +201,6 @@ def test_pins_survive_compaction_and_gc(lake: Lake):
     removed = gc(lake, grace=timedelta(0), dry_run=False)
     assert any(item.key.startswith("events/") for item in removed)
     assert all(map(lake.storage.exists, pinned))
-    assert snapshots.verify(lake, snapshot) == []
+    assert verify(lake, snapshot) == []
     assert everything(open_lake(lake.uri).at(snapshot)) == seen
     assert len(open_lake(lake.uri).read("themes")) == 72

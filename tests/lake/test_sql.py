@@ -4,6 +4,7 @@ import pytest
 
 from agent_world.lake import Lake, QueryError
 from lake_schemas import TABLES
+from lake_schemas.views import VIEWS
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def filled(lake: Lake) -> Lake:
 
 
 def test_every_table_and_the_events_are_views(filled: Lake):
-    assert {row["name"] for row in filled.sql("SHOW TABLES").to_pylist()} == {*TABLES, "events"}
+    assert {row["name"] for row in filled.sql("SHOW TABLES").to_pylist()} == {*TABLES, *VIEWS, "events"}
     for name, spec in TABLES.items():
         assert filled.sql(f"SELECT * FROM {name}").column_names == [column.name for column in spec.all_columns]
     assert filled.sql("SELECT count(*) AS n FROM events").to_pylist() == [{"n": 3}]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,14 +38,19 @@ def test_what_was_written_is_read_listed_and_deleted(storage: Storage):
         storage.read_range("nothing", 0, 1)
 
 
-def test_of_many_who_write_a_new_object_exactly_one_succeeds(uri: str):
-    def race(number: int) -> bool:
-        return open_storage(uri).write_new("who", str(number).encode())
-
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(race, range(4)))
-    assert results.count(True) == 1
-    assert open_storage(uri).read("who") == str(results.index(True)).encode()
+def test_of_eight_processes_that_write_a_new_object_exactly_one_succeeds_each_of_25_times(uri: str):
+    command = [sys.executable, "-m", "tests.lake.racer", uri]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    racers = [subprocess.Popen([*command, str(who), "25"], **pipes) for who in range(8)]
+    assert [process.stdout.readline() for process in racers] == ["ready\n"] * 8
+    for process in racers:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    won = [process.communicate()[0].split() for process in racers]
+    assert sorted(itertools.chain(*won)) == sorted(map(str, range(25)))
+    storage = open_storage(uri)
+    for who, numbers in enumerate(won):
+        assert {storage.read(f"key-{number}") for number in numbers} <= {str(who).encode()}
 
 
 def test_a_lock_is_held_by_one_alone_or_by_several_together(uri: str):
@@ -74,9 +81,6 @@ def test_a_lock_that_was_given_back_is_free_though_a_child_was_forked_meanwhile(
 
 
 def test_a_lock_of_a_process_that_died_holds_nobody(uri: str):
-    import subprocess
-    import sys
-
     code = (
         "import os, sys; from agent_world.lake.storage import open_storage\n"
         "with open_storage(sys.argv[1]).exclusive('lock') as held: print(held, flush=True); os.kill(os.getpid(), 9)"
