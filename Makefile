@@ -52,6 +52,7 @@ deps-system: ## Install the Debian packages that are missing (needs root or sudo
 	need node nodejs
 	need npm npm
 	[ -z '$(TESTING)' ] || need /usr/sbin/dockerd docker.io
+	[ -z '$(TESTING)' ] || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || missing+=(postgresql)
 	need '$(PYTHON)' python3 python3-venv
 	if command -v '$(PYTHON)' >/dev/null && ! '$(PYTHON)' -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
 	[ $${#missing[@]} -gt 0 ] || exit 0
@@ -127,7 +128,7 @@ install: deps-system ## Create .venv from requirements.lock and .mcp with the fo
 run: install ## Build environments and tasks, train a policy, run the rounds: agent-world run $(ARGS)
 	@exec agent-world run $(ARGS)
 
-# A Docker engine and foreign MCP clients are for the tests alone: whoever runs the loop is spared their installation.
+# Docker, PostgreSQL and foreign MCP clients are for the tests alone: whoever runs the loop is spared their installation.
 test verify: TESTING := yes
 
 test: install ## Run the tests: pytest $(ARGS)

@@ -11,9 +11,10 @@ from pydantic import PrivateAttr
 
 from agent_world import world
 from agent_world.codec import decode, encode
-from agent_world.engine import Engine
+from agent_world.engine import Engine, open_engine
 from agent_world.home import artifact_root, service_home
 from agent_world.identity import canonical_json, sha256
+from agent_world.stores import tracking_store
 from assets.settings import Settings
 from assets.tracking import Tracker
 
@@ -52,9 +53,9 @@ _shared: list[Engine] = []
 
 
 @contextmanager
-def shared_workers(count: int) -> Iterator[None]:
+def shared_workers(count: int, where: str = "local") -> Iterator[None]:
     """Give every run of this process the same workers, rather than new ones that import everything again."""
-    with Engine(count, _PRELOAD) as engine:
+    with open_engine(where, count, _PRELOAD) as engine:
         _shared.append(engine)
         try:
             yield
@@ -66,6 +67,7 @@ class EngineResource(dg.ConfigurableResource):
     """A pool of worker processes: that of `shared_workers` around the run, else one that lives as long as the run."""
 
     workers: int = 0
+    where: str = "local"
     _engine: Engine | None = PrivateAttr(default=None)
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
@@ -80,12 +82,12 @@ class EngineResource(dg.ConfigurableResource):
         if _shared:
             return _shared[-1]
         if self._engine is None:
-            self._engine = Engine(self.workers or None)
+            self._engine = open_engine(self.where, self.workers or None)
         return self._engine
 
 
 class TrackerResource(dg.ConfigurableResource):
-    """MLflow beside the lake: SQLite here, artifacts beside the lake; or a server named by `uri`."""
+    """MLflow, its database `tracking_store`, its artifacts beside the lake; or a server named by `uri`."""
 
     lake_uri: str
     settings_json: str
@@ -93,9 +95,9 @@ class TrackerResource(dg.ConfigurableResource):
 
     def open(self) -> Tracker:
         """The tracker of this loop: the same lake and settings find the same runs again."""
-        home = service_home(self.lake_uri)
-        uri = self.uri or f"sqlite:///{home / 'mlflow.db'}"
-        return Tracker(uri, artifact_root(self.lake_uri), sha256(str(home) + self.settings_json))
+        uri = self.uri or tracking_store(self.lake_uri)  # not before: Dagster shows a resource's fields
+        loop = sha256(str(service_home(self.lake_uri)) + self.settings_json)
+        return Tracker(uri, artifact_root(self.lake_uri), loop)
 
 
 def work_folder(lake_uri: str, name: str) -> Path:

@@ -1,26 +1,21 @@
 """The whole loop: materialise every stage in order, in this process, through Dagster (one pipeline, not two)."""
 
-import os
 import shutil
 from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
-
-import dagster as dg
 
 from agent_world import world
 from agent_world.errors import AgentWorldError
-from agent_world.home import service_home
 from assets.partitions import environments, round_key, rounds, targeted
 from assets.resources import shared_workers
 from assets.settings import Settings
-from dagster_project.cli.common import typed
+from dagster_project.cli.common import engine_place, typed
+from dagster_project.instance import dagster_environment, instance_of
 from dagster_project.runs import Asked, mark, settings_to_run
 from dagster_project.stages import Stages
 from trainers import supervisor
 
 FREE_BYTES = 2 << 30
-_INSTANCE = Path(__file__).with_name("dagster.yaml")
 
 
 class TooLittleRoomError(AgentWorldError):
@@ -53,6 +48,7 @@ def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
 
     Raises:
         TooLittleRoomError, NotALakeError: before anything is written.
+        PostgresAddressError, PostgresMissingError, PostgresRefusedError, SchemaRefusedError: before the run begins.
         UnfinishedRunError, OtherOptionsError, OtherLoopError: as in `settings_to_run`.
         StageFailedError: a stage raised.
         NothingLeftError: nothing came out of a stage.
@@ -61,6 +57,7 @@ def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
     _check_room(lake)
     opened = world.open(lake, create=True)
     settings = settings_to_run(opened, asked, resume=resume)
+    dagster_environment(lake)  # a database out of reach is told before the run has begun
     mark(opened, settings, "started")
     try:
         _materialise(lake, opened, settings)
@@ -71,7 +68,7 @@ def run_loop(lake: str, asked: Asked, *, resume: bool = False) -> None:
 
 
 def _materialise(lake: str, opened: world.World, settings: Settings) -> None:
-    with shared_workers(settings.threads), instance_of(lake) as instance:
+    with shared_workers(settings.threads, engine_place()), instance_of(lake) as instance:
         supervisor.prepare()
         stages = Stages(instance, lake, settings)
         instance.add_dynamic_partitions(rounds.name, [round_key(number) for number in range(settings.rounds + 1)])
@@ -94,18 +91,6 @@ def _materialise(lake: str, opened: world.World, settings: Settings) -> None:
                 stages.run(f"Round {number}: targeted tasks", ["targeted_tasks"], weak)
             stages.run(f"Round {number}: training and evaluation", ["round_policy", "evaluation"], [key])
         stages.run("Report", ["report"])
-
-
-@contextmanager
-def instance_of(lake: str):
-    """The Dagster instance beside the lake."""
-    home = service_home(lake) / "dagster"
-    home.mkdir(exist_ok=True)
-    if not (home / "dagster.yaml").exists():
-        shutil.copyfile(_INSTANCE, home / "dagster.yaml")
-    os.environ["DAGSTER_HOME"] = str(home)
-    with dg.DagsterInstance.get() as instance:
-        yield instance
 
 
 def _check_room(lake: str) -> None:

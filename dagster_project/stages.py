@@ -7,7 +7,8 @@ import dagster as dg
 
 import assets
 from agent_world.errors import AgentWorldError
-from agent_world.lake import CommitError, DiskFullError, LakeBusyError
+from agent_world.lake import CommitError, DiskFullError, LakeBusyError, StoreFailedError
+from agent_world.stores import PostgresRefusedError
 from assets.partitions import RANGE_END, RANGE_START
 from assets.progress import console
 from assets.settings import Settings
@@ -18,7 +19,10 @@ from dagster_project.resources import resources_for
 ASSETS = dg.load_assets_from_package_module(assets)
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-_PASSING = (OSError, MemoryError, CommitError, DiskFullError, LakeBusyError, UnfinishedStageError)
+_PASSING = (
+    OSError, MemoryError, CommitError, DiskFullError, LakeBusyError, PostgresRefusedError, StoreFailedError,
+    UnfinishedStageError,
+)  # fmt: skip
 """What may go well the next time."""
 
 

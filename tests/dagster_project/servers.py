@@ -25,11 +25,11 @@ class Servers(NamedTuple):
 
 
 @contextmanager
-def serving(lake: Path, log: Path) -> Iterator[Servers]:
+def serving(lake: Path, log: Path, *options: str) -> Iterator[Servers]:
     """`agent-world ui` over `lake` until both servers answer; asked to end on leaving."""
-    dagster, mlflow = _free_port(), _free_port()
+    dagster, mlflow = free_port(), free_port()
     ports = ["--dagster-port", str(dagster), "--mlflow-port", str(mlflow)]
-    command = [sys.executable, "-m", "dagster_project.cli", "ui", "--lake", str(lake), *ports]
+    command = [sys.executable, "-m", "dagster_project.cli", "ui", "--lake", str(lake), *ports, *options]
     started: list[psutil.Process] = []
     with log.open("w") as file:
         ui = subprocess.Popen(command, stdout=file, stderr=file)
@@ -47,7 +47,8 @@ def serving(lake: Path, log: Path) -> Iterator[Servers]:
         ui.wait(timeout=60)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -138,7 +138,7 @@ def test_the_page_materialises_with_the_settings_of_the_last_run(monkeypatch, la
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ui.subprocess, "Popen", start)
-    monkeypatch.setattr(ui, "_check_ports", lambda ports: None)
+    monkeypatch.setattr(ui, "check_ports", lambda ports: None)
     CliRunner().invoke(ui.command, ["--lake", lake.uri])
     [environment] = started
     monkeypatch.setenv("AGENT_WORLD_SETTINGS", environment["AGENT_WORLD_SETTINGS"])
