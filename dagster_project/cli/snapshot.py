@@ -57,8 +57,12 @@ def sign(snapshot: str, key: Path, lake: str, format: Format) -> None:
 
 @command.command()
 @click.argument("file", type=_file)
-def keygen(file: Path) -> None:
-    """Make an Ed25519 key pair: the private key in FILE, for its owner only, the public one in FILE.pub."""
+@lake_option
+def keygen(file: Path, lake: str) -> None:
+    """Make an Ed25519 key pair: the private key in FILE, for its owner only, the public one in FILE.pub.
+
+    No lake is read or made, wherever --lake points.
+    """
     from agent_world.lake import signing
 
     click.echo(f"{file} signs; {signing.keygen(file)} verifies")
