@@ -15,7 +15,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from agent_world.errors import AgentWorldError
+from agent_world.errors import AgentWorldError, BadInputError
 from agent_world.sandbox.errors import SandboxFailedError, SandboxUnavailableError
 
 Item = TypeVar("Item")
@@ -100,7 +100,7 @@ class Engine:
         """
         if self.workers == 1 or (self._pool is None and len(items) <= 1):
             for item in items:
-                yield _as_done(item, *_timed(function, item))
+                yield as_done(item, *timed(function, item))
             return
         if self._pool is None:
             # Not fork: the parent holds threads of Arrow and of delta-rs, whose locks a forked child would inherit.
@@ -109,13 +109,29 @@ class Engine:
             self._pool = ProcessPoolExecutor(
                 self.workers, mp_context=context, initializer=_end_with, initargs=(theirs,)
             )  # fmt: skip
-        futures = [self._pool.submit(_timed, function, item) for item in items]
+        futures = [self._pool.submit(timed, function, item) for item in items]
         self._given = futures
         for item, future in zip(items, futures, strict=True):
             outcome, spent = future.result()
             Stopwatch.add(spent.cpu_s)
-            yield _as_done(item, outcome, spent)
+            yield as_done(item, outcome, spent)
         self._given = []
+
+
+def open_engine(where: str = "local", workers: int | None = None, preload: Sequence[str] = ()) -> Engine:
+    """The engine at `where`: `local` is a pool of so many `workers`; a Spark master or Connect server has its own.
+
+    Raises:
+        BadInputError: `where` is neither.
+    """
+    if where == "local":
+        return Engine(workers, preload)
+    if not where.startswith(("spark://", "sc://", "local[")):
+        cure = "give `local`, spark://host:port or sc://host:port"
+        raise BadInputError("AGENT_WORLD_ENGINE", f"{where!r} is no engine", cure)
+    from agent_world.spark_engine import SparkEngine
+
+    return SparkEngine(where)
 
 
 _PASSING = (OSError, MemoryError, SandboxUnavailableError, SandboxFailedError)
@@ -141,7 +157,8 @@ def _end_with(lifeline: Connection) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _timed(function: Callable[[Item], Result], item: Item) -> tuple[Result | Failure, Spent]:
+def timed(function: Callable[[Item], Result], item: Item) -> tuple[Result | Failure, Spent]:
+    """What came of an item, whatever its work raised, and what that took; how every engine works on one."""
     stopwatch = Stopwatch()
     outcome = _guarded(function, item)
     return outcome, stopwatch.spent()
@@ -157,7 +174,8 @@ def _guarded(function: Callable[[Item], Result], item: Item) -> Result | Failure
         return Failure(f"{type(error).__name__}: {error}", traceback.format_exc(), passing)
 
 
-def _as_done(item: Item, outcome: Result | Failure, spent: Spent) -> Done[Item, Result]:
+def as_done(item: Item, outcome: Result | Failure, spent: Spent) -> Done[Item, Result]:
+    """The item as finished."""
     if isinstance(outcome, Failure):
         return Done(item, None, outcome, spent)
     return Done(item, outcome, None, spent)

@@ -6,6 +6,7 @@ from agent_world.codec import encode
 from agent_world.identity import canonical_json
 from assets.resources import EngineResource, LakeResource, RunResource, TrackerResource
 from assets.settings import Settings
+from dagster_project.cli.common import engine_place
 
 
 def resources_for(lake: str, settings: Settings) -> dict[str, dg.ConfigurableResource]:
@@ -14,6 +15,6 @@ def resources_for(lake: str, settings: Settings) -> dict[str, dg.ConfigurableRes
     return {
         "lake": LakeResource(uri=lake),
         "run": RunResource(settings_json=text),
-        "engine": EngineResource(workers=settings.threads),
+        "engine": EngineResource(workers=settings.threads, where=engine_place()),
         "tracker": TrackerResource(lake_uri=lake, settings_json=text),
     }

@@ -10,11 +10,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import great_expectations.expectations as gxe
     import pandas as pd
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 Row = Mapping[str, Any]
 
@@ -48,31 +50,48 @@ def as_frame(suite: Suite, rows: Sequence[Row]) -> pd.DataFrame:
     """The frame that the suite's rules run on; nested values as JSON text."""
     import pandas as pd
 
-    return pd.DataFrame.from_records(
-        [{k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in row.items()} for row in suite.frame(rows)]
-    )
+    return pd.DataFrame.from_records(_records(suite, rows))
 
 
-def prove(suite: Suite, rows: Sequence[Row]) -> list[RuleVerdict]:
-    """Run every rule of `suite` on `rows` (SUMMARY format). An empty table breaks every rule but has no bad row."""
-    frame = as_frame(suite, rows)
-    if frame.empty:
+def prove(suite: Suite, rows: Sequence[Row], spark: SparkSession | None = None) -> list[RuleVerdict]:
+    """Run every rule of `suite` on `rows` (SUMMARY format), with pandas, or in the session `spark`.
+
+    An empty table breaks every rule but has no bad row.
+    """
+    records = _records(suite, rows)
+    if not records:
         return [RuleVerdict(rule="rows exist", success=False, rows=0, unexpected=0, examples=())]
     import great_expectations as gx
 
-    batch = _batch_definition().get_batch(batch_parameters={"dataframe": frame})
+    frame = as_frame(suite, rows) if spark is None else spark.createDataFrame(_typed(records))
+    engine = "pandas" if spark is None else "spark"
+    batch = _batch_definition(engine).get_batch(batch_parameters={"dataframe": frame})
     result = batch.validate(gx.ExpectationSuite(name=suite.table, expectations=suite.rules()), result_format="SUMMARY")
-    return [_verdict(item, len(frame)) for item in result.results]
+    return [_verdict(item, len(records)) for item in result.results]
+
+
+def _records(suite: Suite, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [
+        {k: json.dumps(v) if isinstance(v, (dict, list)) else v for k, v in row.items()} for row in suite.frame(rows)
+    ]
+
+
+def _typed(records: list[dict[str, Any]]) -> pa.Table:
+    """The records in Arrow; a column without any value counts as numbers, for Spark compares nothing with no type."""
+    import pyarrow as pa
+
+    table = pa.Table.from_pylist(records)
+    return table.cast(pa.schema([(f.name, pa.float64() if pa.types.is_null(f.type) else f.type) for f in table.schema]))
 
 
 @cache
-def _batch_definition() -> Any:
+def _batch_definition(engine: Literal["pandas", "spark"]) -> Any:
     import great_expectations as gx
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    asset = context.data_sources.add_pandas("lake").add_dataframe_asset("rows")
-    return asset.add_batch_definition_whole_dataframe("all")
+    add = context.data_sources.add_pandas if engine == "pandas" else context.data_sources.add_spark
+    return add("lake").add_dataframe_asset("rows").add_batch_definition_whole_dataframe("all")
 
 
 def _verdict(item: Any, rows: int) -> RuleVerdict:

@@ -1,4 +1,11 @@
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.update(
@@ -9,3 +16,21 @@ os.environ.update(
     DO_NOT_TRACK="true",
     TRL_EXPERIMENTAL_SILENCE="1",
 )
+
+
+@pytest.fixture(scope="session")
+def spark_jvm() -> "Iterator[SparkSession]":
+    """The one JVM of the whole suite: whoever asks for a Spark session gets one in it. It serves clients too."""
+    import socket
+
+    from agent_world.lake.spark.connect import LOOPBACK, listening
+    from agent_world.lake.spark.sessions import application
+
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port = probe.getsockname()[1]
+    # The data is small: compiling a query costs more than running it.
+    little = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"}
+    started = application("local[2]", {**little, **listening(port)}, memory="1g")
+    yield started
+    started.stop()
