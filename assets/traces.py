@@ -48,7 +48,6 @@ def show(world: World, log: Tracker, run: str, kept: Sequence[VersionId], *, poi
             asked=world.task(trajectory.task).task.instruction,
             came_of_it={"status": trajectory.outcome.status, "failed": list(trajectory.outcome.failed)},
         )
-    log.flush()
 
 
 def _chosen(samples: Sequence[Sample]) -> list[Sample]:

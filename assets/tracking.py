@@ -35,9 +35,11 @@ class Tracker:
     def __init__(self, uri: str, artifacts: str, loop: str) -> None:
         import mlflow
         from mlflow import MlflowClient
+        from mlflow.environment_variables import MLFLOW_ENABLE_ASYNC_TRACE_LOGGING
 
         logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of every table it makes
         mlflow.set_tracking_uri(uri)  # the trace exporter reads only the global one
+        MLFLOW_ENABLE_ASYNC_TRACE_LOGGING.set(False)  # else traces are written behind the caller's back
         self.uri, self.loop = uri, loop
         self.client: MlflowClient = MlflowClient(uri)
         found = self.client.get_experiment_by_name(EXPERIMENT)
@@ -109,7 +111,7 @@ class Tracker:
         asked: Any,
         came_of_it: Any,
     ) -> None:
-        """One agent trace of the run, with a span for each (tool, input, output); `flush` waits until it is written."""
+        """One agent trace of the run, with a span for each (tool, input, output)."""
         root = self.client.start_trace(
             name, span_type="AGENT", inputs=asked, tags=dict(tags), experiment_id=self.experiment, run_id=run
         )
@@ -119,12 +121,6 @@ class Tracker:
             )
             self.client.end_span(root.trace_id, span.span_id, outputs=returned)
         self.client.end_trace(root.trace_id, outputs=came_of_it)
-
-    def flush(self) -> None:
-        """Wait until every trace is written: MLflow writes them behind the caller's back."""
-        import mlflow
-
-        mlflow.flush_trace_async_logging()
 
     def finish(self, run: str, tags: Mapping[str, str]) -> None:
         """Close a run and tie it to what was made in it."""

@@ -229,8 +229,10 @@ class Batch:
 
     def draft(self, commit_version: int, committed: Committed, now: datetime) -> Draft:
         """The rows of this batch, behind those it brings, for a commit at `commit_version`."""
-        batches = [b for b in dict.fromkeys(self._brought.column("batch").to_pylist()) if not committed(b)]
-        brought = rows.having(self._brought, batch=batches)
+        named = self._brought.column("batch").unique().to_pylist()
+        batches = [batch for batch in named if not committed(batch)]
+        # As it is where all of it is new: a copy of a whole lake is dear.
+        brought = self._brought if batches == named else rows.having(self._brought, batch=batches)
         events = pa.concat_tables([brought, self._rows(now)])
         count = events.num_rows
         physical = {"commit_version": pa.repeat(commit_version, count), "position": pa.array(range(count), pa.int64())}

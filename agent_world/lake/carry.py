@@ -77,6 +77,12 @@ def take(lake: Lake, source: Lake, snapshot: str, *, on_progress: OnProgress = s
         NotFoundError: no such snapshot. DamagedError: something it pins is damaged.
         ConflictError: `lake` has a batch of the same name with other content.
     """
+    carried = _bring(lake, source, snapshot, on_progress)
+    lake.refresh()  # when what the proof had read is gone: both are as large as a lake
+    return carried
+
+
+def _bring(lake: Lake, source: Lake, snapshot: str, on_progress: OnProgress) -> Carried:
     proof = Proof(source, snapshot)
     for problem in _problems(proof, on_progress):
         raise DamagedError(f"snapshot {proof.snapshot[:12]} of {source.uri}: {problem.what}", problem.why)
@@ -88,7 +94,6 @@ def take(lake: Lake, source: Lake, snapshot: str, *, on_progress: OnProgress = s
             batch.bring(proof.view.table("events"))
             record(batch, proof.snapshot, proof.manifest["events_version"], proof.data)
     bring_signatures(lake, proof.now, proof.snapshot)
-    lake.refresh()
     moved = [size for size in sent if size is not None]
     return Carried(proof.snapshot, len(moved), sum(moved), len(sent) - len(moved))
 

@@ -23,7 +23,7 @@ class NotALakeError(LakeError):
         self.uri, self.why = uri, why
 
     def __str__(self) -> str:
-        return f"{self.uri} is not a lake: {self.why}; name an empty place or an existing lake with --lake"
+        return f"{self.uri} is not a lake: {self.why}; name a lake, or an empty place where one may be made"
 
 
 class LakeFromNewerVersionError(LakeError):
@@ -69,7 +69,8 @@ class NotFoundError(LakeError):
 
     def __str__(self) -> str:
         reason = self.why or f"there is no {self.kind} {self.ref!r}"
-        return f"{reason}; did you mean {', '.join(self.near)}?" if self.near else f"{reason}; see `agent-world status`"
+        lists = "snapshot list" if self.kind == "snapshot" else "status"
+        return f"{reason}; " + (f"did you mean {', '.join(self.near)}?" if self.near else f"see `agent-world {lists}`")
 
 
 class BadRowError(LakeError):

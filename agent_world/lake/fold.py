@@ -14,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_world.lake.rows import cell, extract, having
-from lake_schemas import TABLES, TableSpec
+from lake_schemas import TABLES, ColumnSpec, TableSpec
 from lake_schemas.lifts import lifted
 
 FOLD = 2
 """Version of the meaning of events; projections folded under another one are folded anew."""
 
 ReadBlob = Callable[[str], bytes]
+
+_DECODED = 4096
+"""Payloads that are decoded at once: in Python they take ten times the room of their text."""
 
 _SAID = ("schema_version", "event_type", "kind", "payload", "payload_blob")
 _ABOUT = ("version_id", "artifact_id", "content_hash")
@@ -167,10 +170,11 @@ class _Artifacts:
         mine = having(events.select(["version_id", "artifact_id", *_SAID, *_ENVELOPE, "ts"]), kind=self.spec.kind)
         if not mine.num_rows:
             return
+        about = _without_payloads(mine, "created")  # those are decoded together, and are most of the bytes
         self._table = None
         created: list[int] = []
         revs: list[int] = []
-        for place, (version, artifact, content, *said) in enumerate(_tuples(mine, (*_ABOUT, *_SAID))):
+        for place, (version, artifact, content, *said) in enumerate(_tuples(about, (*_ABOUT, *_SAID))):
             what = said[1]
             row = self._row.get(version)
             if row is None:
@@ -242,7 +246,7 @@ class _Artifacts:
         columns: dict[str, Any] = {name: created.column(name) for name in ("version_id", "artifact_id", *_ENVELOPE)}
         columns["rev"] = pa.array(revs, type=pa.int64())
         columns["created_at"] = created.column("ts")
-        self._fixed.add(columns | extract(self._payload, list(_payloads(created, self._read_blob))))
+        self._fixed.add(columns | _extracted(self._payload, created, self._read_blob))
 
 
 class _Versions(_Grown):
@@ -318,7 +322,7 @@ def _exploded(made: pa.Table) -> pa.Table:
 def _facts(spec: TableSpec, events: pa.Table, read_blob: ReadBlob) -> Mapping[str, Any]:
     mine = having(events, event_type="recorded", kind=spec.name)
     envelope = {"event_id": mine.column("event_id"), "run_id": mine.column("run_id"), "recorded_at": mine.column("ts")}
-    return envelope | extract(spec.columns, list(_payloads(mine, read_blob)))
+    return envelope | _extracted(spec.columns, mine, read_blob)
 
 
 def _blobs(events: pa.Table) -> Mapping[str, Any]:
@@ -344,6 +348,24 @@ _DERIVED: dict[str, Callable[[pa.Table], Mapping[str, Any]]] = {
     "trees": _trees,
     "batches": _batches,
 }
+
+
+def _without_payloads(events: pa.Table, event_type: str) -> pa.Table:
+    """The events; what those of one type say is left out."""
+    place = events.column_names.index("payload")
+    said = pc.if_else(pc.equal(events.column("event_type"), event_type), None, events.column(place))
+    return events.set_column(place, "payload", said)
+
+
+def _extracted(
+    columns: Sequence[ColumnSpec], events: pa.Table, read_blob: ReadBlob | None
+) -> dict[str, pa.Array | pa.ChunkedArray]:
+    """What the payloads of `events` say in these columns."""
+    parts = [
+        extract(columns, list(_payloads(events.slice(start, _DECODED), read_blob)))
+        for start in range(0, events.num_rows, _DECODED)
+    ]
+    return {c.name: pa.chunked_array([part[c.name] for part in parts], c.type).combine_chunks() for c in columns}
 
 
 def _payloads(events: pa.Table, read_blob: ReadBlob | None) -> Iterator[Mapping[str, Any]]:

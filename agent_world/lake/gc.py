@@ -79,13 +79,14 @@ def pins(lake: Lake) -> list[Pin]:
         DamagedError: a pin cannot be read.
     """
     found = []
-    for snapshot in dict.fromkeys(row["snapshot_id"] for row in lake.rows("snapshots")):
+    there = {item.key for item in lake.storage.list(FOLDER)}
+    for snapshot in snapshots.ids(lake):
         try:
             manifest = snapshots.manifest_of(lake, snapshot)
         except NotFoundError as error:
             raise DamagedError(f"snapshot {snapshot[:12]}", "its manifest is missing") from error
         files = [f"{FOLDER}/{file['path']}" for file in manifest["files"]]
-        here = [file for file in files if lake.storage.exists(file)]
+        here = [file for file in files if file in there]
         if here:
             found.append(Pin(manifest["events_version"], here))
     return found
@@ -144,7 +145,8 @@ def _vacuum(
 
 
 def _check(lake: Lake, pinned: list[Pin]) -> None:
+    there = {item.key for item in lake.storage.list(FOLDER)}
     for pin in pinned:
         for key in pin.files:
-            if not lake.storage.exists(key):
+            if key not in there:
                 raise DamagedError(key, f"gc removed a file pinned at version {pin.version}")

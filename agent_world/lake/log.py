@@ -24,6 +24,8 @@ from agent_world.lake.errors import (
     CommitError,
     DamagedError,
     DiskFullError,
+    LakeBusyError,
+    LakeError,
     LakeFromNewerVersionError,
     StoreFailedError,
     blame_full_disk,
@@ -31,6 +33,7 @@ from agent_world.lake.errors import (
 )
 from agent_world.lake.faults import reach
 from agent_world.lake.parquet import decode, scan
+from agent_world.lake.runs import gathered, starts_of
 from agent_world.lake.storage import Storage
 from lake_schemas import EVENTS, lifts
 
@@ -52,7 +55,6 @@ _EVENTS_OPTIONS = {
 _CONFLICTS = 400  # races lost before giving up; each is another writer's progress
 _FAULTS = 6  # other failures of the store before giving up
 _COMPACT_AT = 64  # live files; the cost of a commit grows with them, not with the checkpoint interval
-_RUNS = 512  # runs of rows that are moved as slices; more of them would make a table of too many chunks
 _TAIL = 256  # commits followed one by one before a fresh load is cheaper
 
 
@@ -188,7 +190,7 @@ class EventLog:
                     reach("after_event_commit")
                     if self._version == version - 1:
                         self._remember(version, events)
-                    self._compact(table)
+                    self._compact_quietly(table)
                     return Commit(version, fresh=True)
                 except (DeltaError, OSError, StoreFailedError) as error:
                     conflict = isinstance(error, CommitFailedError)
@@ -264,21 +266,35 @@ class EventLog:
             )
 
     def compact(self) -> Compaction:
-        """Rewrite small files into few, unless other writers commit all the while. Versions that were stay readable."""
-        with self._lock:
+        """Rewrite small files into few. Versions that were stay readable.
+
+        Raises:
+            LakeBusyError: another compaction is at work, or writers that leave it no time.
+            DiskFullError, ReadOnlyError: there is no room for it.
+        """
+        with self._lock, blame_full_disk(self._storage.uri, FOLDER):
             before = len(self._open().file_uris())
-            self._compact(self._open(), 1)
+            try:
+                if not self._compact(1):
+                    raise LakeBusyError(self._storage.uri, "another compaction is at work")
+            except CommitFailedError as error:
+                raise LakeBusyError(self._storage.uri, "other writers commit all the while") from error
             return Compaction(before, len(self._open().file_uris()))
 
-    def _compact(self, table: DeltaTable, most: int = _COMPACT_AT) -> None:
-        if len(table.file_uris()) <= most:
-            return
-        try:
-            with self._storage.exclusive("compact") as held:
-                if held:
-                    self._rewrite(most)
-        except (DeltaError, OSError, StoreFailedError):
-            self._table = None  # the store is in trouble: the batch itself is safe
+    def _compact_quietly(self, table: DeltaTable) -> None:
+        """Keep the number of files small; the batch that made it too large is safe, whatever happens."""
+        if len(table.file_uris()) > _COMPACT_AT:
+            try:
+                self._compact(_COMPACT_AT)
+            except (DeltaError, OSError, LakeError):
+                self._table = None
+
+    def _compact(self, most: int) -> bool:
+        """Leave no more than `most` files, unless somebody else is at it: whether nobody was."""
+        with self._storage.exclusive("compact") as held:
+            if held:
+                self._rewrite(most)
+            return held
 
     def _rewrite(self, most: int) -> None:
         # delta-rs lets two compactions of the same files succeed, after which all their rows are there twice (it
@@ -380,22 +396,19 @@ def in_order(events: pa.Table) -> pa.Table:
 
     Older versions let compactions meet, which left events twice: each is given once.
     """
+    if not events.num_rows:
+        return events
     versions, positions = (events.column(name).to_numpy() for name in ("commit_version", "position"))
-    breaks = (np.diff(versions) != 0) | (np.diff(positions) != 1)
-    starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])[: max(1, len(versions))]
+    starts = starts_of((np.diff(versions) != 0) | (np.diff(positions) != 1))
     stops = np.append(starts[1:], len(versions))
-    order = np.lexsort((positions[starts], versions[starts])) if len(versions) else np.array([], dtype=np.int64)
+    order = np.lexsort((positions[starts], versions[starts]))
     first, last = starts[order], stops[order] - 1
     same = versions[first[1:]] == versions[last[:-1]]
     if (same & (positions[first[1:]] <= positions[last[:-1]])).any():
         rows = np.lexsort((positions, versions))
         once = (np.diff(versions[rows]) != 0) | (np.diff(positions[rows]) != 0)
         return events.take(rows[np.append(True, once)])
-    if (order[:-1] < order[1:]).all():
-        return events
-    if len(order) <= _RUNS:
-        return pa.concat_tables([events.slice(starts[run], stops[run] - starts[run]) for run in order])
-    return events.take(np.lexsort((positions, versions)))
+    return gathered(events, starts[order], stops[order])
 
 
 def _cut(chunk: _Chunk, after: int, through: int) -> pa.Table:

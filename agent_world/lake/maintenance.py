@@ -36,7 +36,7 @@ def compact(lake: Lake) -> list[Compacted]:
     Every version of `events` that a snapshot pins can be read as before.
 
     Raises:
-        DamagedError: a pin cannot be read, so nothing is touched. LakeBusyError: gc is at work.
+        DamagedError: a pin cannot be read, so nothing is touched. LakeBusyError: gc or another compaction is at work.
     """
     with lake.in_flight():
         pins(lake)

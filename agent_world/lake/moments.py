@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_world.lake.errors import NotFoundError, near
-from agent_world.lake.rows import having
+from agent_world.lake.runs import gathered, starts_of
 from agent_world.lake.tables import EventSource
 
 if TYPE_CHECKING:
@@ -59,10 +60,16 @@ class Pinned:
         """All events of the batches; a pinned set has no parts."""
         if after >= 0:
             return self._log.read(through, through)
-        events = having(self._log.read(-1, self._through), batch=self._batches.to_pylist())
-        order = pc.index_in(events.column("batch"), value_set=self._batches)
-        places = pa.table({"batch": order, "position": events.column("position")})
-        return events.take(pc.sort_indices(places, [("batch", "ascending"), ("position", "ascending")]))
+        events = self._log.read(-1, self._through)
+        places = pc.fill_null(pc.index_in(events.column("batch"), value_set=self._batches), -1).to_numpy()
+        if not len(places):
+            return events
+        # As slices of `events`: each table that is folded asks, and a copy of the whole log each time is dear.
+        starts = starts_of(np.diff(places))
+        stops = np.append(starts[1:], len(places))
+        order = np.argsort(places[starts], kind="stable")
+        order = order[places[starts[order]] >= 0]
+        return gathered(events, starts[order], stops[order])
 
 
 def moment(lake: View, at: At) -> Moment:
@@ -75,10 +82,9 @@ def moment(lake: View, at: At) -> Moment:
         return _version(lake, at)
     if isinstance(at, datetime):
         return _time(lake, at)
-    from agent_world.lake.snapshots import manifest_of
+    from agent_world.lake.snapshots import ids, manifest_of, matching
 
-    ids = sorted({row["snapshot_id"] for row in lake.rows("snapshots", columns=["snapshot_id"])})
-    matches = [snapshot for snapshot in ids if len(at) >= 6 and snapshot.startswith(at)]
+    matches = matching(lake, at)
     if len(matches) == 1:
         batches = [batch["batch"] for batch in manifest_of(lake, matches[0])["batches"]]
         return Moment(matches[0], Pinned(lake.log, batches))
@@ -88,7 +94,7 @@ def moment(lake: View, at: At) -> Moment:
         return _time(lake, datetime.fromisoformat(at))
     except ValueError:
         why = f"{at!r} is neither a snapshot of this lake, nor an ISO time, nor a version of events"
-        raise NotFoundError("snapshot", at, matches or near(at, ids), why) from None
+        raise NotFoundError("snapshot", at, matches or near(at, ids(lake)), why) from None
 
 
 def _version(lake: View, version: int) -> Moment:

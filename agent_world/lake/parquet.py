@@ -35,18 +35,24 @@ def decode(key: str, data: bytes) -> pa.Table:
         raise DamagedError(key, f"it cannot be read ({str(error).splitlines()[0]})") from error
 
 
+def entries(table: DeltaTable) -> list[dict[str, Any]]:
+    """What a table says of its data files: `path` in the table, `size_bytes`, ``min.<column>``, ``max.<column>`` ..."""
+    return [
+        {**entry, "path": unquote(entry["path"])} for entry in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    ]
+
+
 def scan(
     storage: Storage, folder: str, table: DeltaTable, *, wanted: Callable[[dict[str, Any]], bool] = lambda _: True
 ) -> Iterator[pa.Table]:
     """The rows of each data file of `table`, which lies at the key `folder`.
 
-    `wanted` gets the table's entry for a file, its statistics as ``min.<column>`` and ``max.<column>``.
+    `wanted` gets the table's entry for a file.
 
     Raises:
         DamagedError: a file is missing or cannot be read.
     """
-    entries = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    keys = [f"{folder}/{unquote(entry['path'])}" for entry in entries if wanted(entry)]
+    keys = [f"{folder}/{entry['path']}" for entry in entries(table) if wanted(entry)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for key, data in zip(keys, pool.map(lambda key: _fetch(storage, key), keys), strict=True):
             yield decode(key, data)

@@ -23,7 +23,7 @@ from agent_world.lake.log import FOLDER, EventLog
 from agent_world.lake.pieces import pieces
 from agent_world.lake.projections import POINTER
 from agent_world.lake.proof import OnProgress, silent
-from agent_world.lake.replay import replay
+from agent_world.lake.replay import rebuild
 from agent_world.lake.storage import Directory
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _mend_blobs(storage: Storage, damage: Damage, aside: _Aside, backup: Lake | 
 def _fold_anew(lake: Lake, damage: Damage) -> Iterator[Line]:
     if damage.projections or damage.data or damage.commits or damage.salvaged.num_rows:
         try:
-            replay(lake)
+            rebuild(lake)
         except DamagedError as error:  # a payload that is lost: readers go on with the columns that are stored
             yield Line(
                 "projections", f"{error.what}: {error.why}", "not folded anew; what is stored stays in use", True
@@ -217,7 +217,7 @@ def _log_lines(damage: Damage) -> Iterator[Line]:
 
 def _event_lines(damage: Damage) -> Iterator[Line]:
     for key, why in damage.data.items():
-        yield Line(key, why, "moved aside", False)
+        yield Line(key, why, "moved aside, if it is there", False)
     found = damage.salvaged.column("batch").unique().to_pylist()
     if found:
         yield Line(_named("batches", found), "their events are not in the table", "copies were found, put back", False)
@@ -236,7 +236,7 @@ def _blob_lines(damage: Damage) -> Iterator[Line]:
             cure = f"stays, as its other {blobs.good} blobs are whole and each is proved when it is read"
             yield Line(blobs.key, f"{blobs.why}{needed}", cure, bool(blobs.needed_by))
         else:
-            yield Line(blobs.key, f"{blobs.why}{needed}", "moved aside", True)
+            yield Line(blobs.key, f"{blobs.why}{needed}", "moved aside, if it is there; --from takes a copy", True)
 
 
 def _named(what: str, names: list[str]) -> str:

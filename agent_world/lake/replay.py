@@ -37,6 +37,16 @@ def replay(lake: Lake, *, verify: bool = False) -> list[Replayed]:
     columns, with what readers saw until now: the stored projection and the tail folded onto it.
 
     Raises:
+        LakeBusyError: another replay, or gc, is at work.
+    """
+    with lake.in_flight():  # to gc a generation that is not in use yet looks like one that is no longer
+        return rebuild(lake, verify=verify)
+
+
+def rebuild(lake: Lake, *, verify: bool = False) -> list[Replayed]:
+    """As `replay`, for a caller that keeps gc away by itself.
+
+    Raises:
         LakeBusyError: another replay is at work.
     """
     log = EventLog(lake.storage)

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
-
-import pyarrow as pa
 
 from agent_world.identity import Digest, canonical_json, sha256
 from agent_world.lake.delta_log import commit_files
@@ -19,12 +16,15 @@ from agent_world.lake.digest import batch_digests, table_digest
 from agent_world.lake.errors import DamagedError, NotFoundError, near
 from agent_world.lake.fold import FOLD
 from agent_world.lake.log import FOLDER
+from agent_world.lake.parquet import entries
 from agent_world.lake.pieces import digest_of, pieces
 from agent_world.lake.rows import having
 from lake_schemas import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from deltalake import DeltaTable
 
     from agent_world.lake.batch import Batch
     from agent_world.lake.lake import Lake
@@ -52,11 +52,12 @@ def create(lake: Lake, run_id: str | None = None) -> Digest:
     last = next((row for row in reversed(batches) if row["stage"] not in _ABOUT), None)
     if last is not None and last["stage"] == STAGE:
         return Digest(last["partition"])
-    version = lake.events_version()
-    manifest = canonical_json(_manifest(lake, version)).encode()
-    snapshot = sha256(manifest)
-    with lake.begin(STAGE, snapshot, derivation=snapshot, run_id=run_id) as batch:
-        record(batch, snapshot, version, manifest)
+    with lake.in_flight():  # else gc might take the files of this version before they are pinned
+        version = lake.events_version()
+        manifest = canonical_json(_manifest(lake, version)).encode()
+        snapshot = sha256(manifest)
+        with lake.begin(STAGE, snapshot, derivation=snapshot, run_id=run_id) as batch:
+            record(batch, snapshot, version, manifest)
     return snapshot
 
 
@@ -71,11 +72,15 @@ def named(lake: View, snapshot: str) -> Digest:
     Raises:
         NotFoundError: this lake has no such snapshot, or several.
     """
-    known = ids(lake)
-    found = [exact for exact in known if exact.startswith(snapshot)]
-    if len(found) != 1 or len(snapshot) < _SHORTEST:
-        raise NotFoundError("snapshot", snapshot, near(snapshot, known))
+    found = matching(lake, snapshot)
+    if len(found) != 1:
+        raise NotFoundError("snapshot", snapshot, found or near(snapshot, ids(lake)))
     return found[0]
+
+
+def matching(lake: View, start: str) -> list[Digest]:
+    """The snapshots whose id begins with `start`, which must be long enough to mean one."""
+    return [exact for exact in ids(lake) if len(start) >= _SHORTEST and exact.startswith(start)]
 
 
 def manifest_of(lake: View, snapshot: str) -> dict[str, Any]:
@@ -139,8 +144,8 @@ def _tables(view: View) -> dict[str, dict[str, Any]]:
     }
 
 
-def _files(lake: Lake, handle: Any) -> Iterator[dict[str, Any]]:
-    for row in pa.table(handle.get_add_actions()).to_pylist():
-        path, size = unquote(row["path"]), row["size_bytes"]
+def _files(lake: Lake, handle: DeltaTable) -> Iterator[dict[str, Any]]:
+    for entry in entries(handle):
+        path, size = entry["path"], entry["size_bytes"]
         digest = digest_of(pieces(lake.storage, f"{FOLDER}/{path}", size))
         yield {"path": path, "size": size, "sha256": digest}

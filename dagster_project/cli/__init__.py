@@ -71,11 +71,11 @@ def cli(debug: bool) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error is one line and a non-zero exit, Ctrl-C exits 130."""
+    """Run the command line and exit: 0, or as the command says; an error is one line and non-zero, Ctrl-C is 130."""
     debug = "--debug" in sys.argv
     sys.unraisablehook = _interrupted_again
     try:
-        cli.main(standalone_mode=False)
+        status = cli.main(standalone_mode=False)  # an exit code, where the command ended with one
     except click.exceptions.Abort:
         _end("Interrupted; nothing is lost.", 130)
     except KeyboardInterrupt:
@@ -89,6 +89,7 @@ def main() -> None:
         if debug:
             raise
         _end(f"Error: {_sentence(error)}", 1)
+    sys.exit(status)
 
 
 def _interrupted_again(lost: sys.UnraisableHookArgs) -> None:
@@ -101,9 +102,11 @@ def _interrupted_again(lost: sys.UnraisableHookArgs) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """What our own errors say of themselves; of any other the kind and its first line."""
+    """What our own errors say of themselves, the file that the system refused; of any other the kind and a line."""
     if isinstance(error, AgentWorldError):
         return str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}; name another place or put this one right (--debug for the trace)"
     said = [type(error).__name__, *str(error).splitlines()[:1]]
     return f"{': '.join(said)}; run again with --debug for the trace"
 

@@ -98,17 +98,20 @@ def typed(*arguments: str) -> str:
     return shlex.join([str(program), *arguments])
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], format: Format) -> None:
-    """Print a listing: a list of objects as JSON, CSV with a header, or a table for people."""
+def print_rows(rows: Sequence[Mapping[str, Any]], format: Format, names: Sequence[str] = ()) -> None:
+    """Print a listing: a list of objects as JSON, CSV with a header, or a table for people.
+
+    `names` are the columns, where they are known even of a listing without rows.
+    """
+    names = names or list(dict.fromkeys(name for row in rows for name in row))
     if format == "json":
         print_json([dict(row) for row in rows])
     elif format == "csv":
-        names = _names(rows)
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
         writer.writerows([_text(row.get(name)) for name in names] for row in rows)
     else:
-        _print_table(rows)
+        _print_table(rows, names)
 
 
 def print_json(value: Any) -> None:
@@ -116,25 +119,20 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
 
 
-def _print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    names = _names(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
         numbers = all(isinstance(row.get(name), (int, float, type(None))) for row in rows)
         table.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_short(_text(row.get(name)))) for name in names))
+        table.add_row(*(Text(_short(row.get(name))) for name in names))
     # Piped output has no width of its own, and folded ids are of no use to the next command.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table)
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _text(value: Any) -> str:
@@ -142,15 +140,17 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
+    if isinstance(value, (datetime, bytes)):
+        return _plain(value)
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _short(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(timespec="seconds")
     if isinstance(value, float):
         return f"{value:.6g}"
-    return json.dumps(value, ensure_ascii=False, default=_plain)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(_text(value).split())
     return line if len(line) <= _CELL else f"{line[: _CELL - 1]}…"
 
 

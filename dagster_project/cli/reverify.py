@@ -82,10 +82,10 @@ def command(
         found = reverify(world, correction, engine=engine, trajectories=trajectories, on_progress=tell)
     found = replace(found, goes=tuple(going for going in found.goes if going.kind not in keep))
     batch = retire_now(world, found) if retire and found.goes else None
-    _tell(found, batch, format, limit)
+    _tell(found, batch, lake, format, limit)
 
 
-def _tell(found: Reverified, batch: str | None, format: Format, limit: int) -> None:
+def _tell(found: Reverified, batch: str | None, lake: str, format: Format, limit: int) -> None:
     if format == "json":
         print_json(_facts(found, batch))
     else:
@@ -105,7 +105,8 @@ def _tell(found: Reverified, batch: str | None, format: Format, limit: int) -> N
     kinds = ", ".join(f"{count} {kind}" for kind, count in found.resting.items())
     click.echo(f"{len(found.goes)} must go; made from them, and may stay: {kinds or 'nothing'}.", err=True)
     if batch is not None:
-        click.echo(f"Retired by batch {batch}. Take it back with: {typed('reverify', '--undo', batch[:12])}", err=True)
+        back = typed("reverify", "--undo", batch[:12], "--lake", lake)
+        click.echo(f"Retired by batch {batch}. Take it back with: {back}", err=True)
     elif found.goes:
         click.echo("Nothing was changed; add --retire to retire what must go.", err=True)
     else:

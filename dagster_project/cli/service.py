@@ -145,4 +145,5 @@ def _ask(url: str) -> None:
         with urllib.request.urlopen(url, timeout=_PATIENCE_S):
             return
     except OSError as error:
-        raise click.ClickException(f"{url} does not answer: {error}") from None
+        why = getattr(error, "reason", error)
+        raise click.ClickException(f"{url} does not answer: {why}; start it, or name where it listens") from None

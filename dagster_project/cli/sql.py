@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any, Literal
 
 import click
@@ -31,6 +32,8 @@ def command(
       agent-world sql "SELECT * FROM pass_rates WHERE cut = 'environment'" --engine spark
       agent-world sql "SHOW TABLES"
     """  # noqa: D301 - click takes the character
+    if views and query is not None:
+        raise click.UsageError("--views takes no QUERY; leave one of them out")
     if views:
         print_rows(list(_meanings()), format)
         return
@@ -45,7 +48,17 @@ def command(
         answer = spark.query(query, world, at)
     else:
         answer = world.sql(query, at=at)
-    print_rows([plain(row) for row in answer.to_pylist()], format)
+    names = _distinct(answer.column_names)
+    print_rows([plain(row) for row in answer.rename_columns(names).to_pylist()], format, names)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names of columns, a repeated one with a number: a row as an object has each name once."""
+    found: dict[str, None] = {}
+    for name in names:
+        free = (f"{name}_{number}" for number in count(2))
+        found[name if name not in found else next(other for other in free if other not in found)] = None
+    return list(found)
 
 
 def _meanings() -> Iterator[dict[str, Any]]:

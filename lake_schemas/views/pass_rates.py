@@ -37,7 +37,7 @@ VIEW = ViewSpec(
         integer("passes", "those of them that passed"),
         integer("infra_errors", "episodes without an outcome, no part of a rate"),
         real("rate", "mean over tasks of the share of a task's episodes that passed, as in the report"),
-        real("low", "lower end of the 95 % Wilson interval; each task counts once, as its episodes hang together"),
+        real("low", "lower end of the 95 % Wilson interval, a task counting once; the report's is by bootstrap"),
         real("high", "upper end of that interval"),
     ),
     query=f"""

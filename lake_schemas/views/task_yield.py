@@ -14,7 +14,7 @@ VIEW = ViewSpec(
         text("purpose", "general, practice, held_out, arena, targeted or control"),
         integer("round", "round the tasks were made for"),
         integer("candidates", "tasks proposed"),
-        integer("sound", "passed every gate but perhaps the solver's; of practice and control tasks it is not asked"),
+        integer("sound", "passed every gate but perhaps the solver's; not asked of practice and control: null"),
         integer("hard", "sound, but the solver cannot do them"),
         integer("kept", "tasks of tier train or practice"),
         real("yield", "kept / candidates"),
@@ -42,7 +42,7 @@ VIEW = ViewSpec(
         counted AS (
             SELECT
                 m.`partition` AS environment, m.purpose, m.round, count(*) AS candidates,
-                sum(CASE WHEN m.accepted THEN 1 ELSE 0 END) AS sound,
+                sum(CASE WHEN m.purpose NOT IN ('practice', 'control') THEN CAST(m.accepted AS INT) END) AS sound,
                 sum(CASE WHEN m.tier = 'hard' THEN 1 ELSE 0 END) AS hard,
                 sum(CASE WHEN m.tier IN ('train', 'practice') THEN 1 ELSE 0 END) AS kept,
                 sum(coalesce(p.episodes, 0)) AS episodes, sum(coalesce(p.steps, 0)) AS steps

@@ -258,6 +258,7 @@ def test_the_command_looks_only_until_it_is_told_to_retire(lenient: Tried, tmp_p
     assert some.exit_code == 0 and "retired" not in {lenient.states()[v] for v in (lenient.taught, lenient.task_set)}
     assert run("--undo", some.stderr.split("--undo ")[1].split()[0]).exit_code == 0
     done = run(part, "--with", str(file), "--workers", "1", "--retire", "--format", "json")
+    assert f"--lake {lenient.lake.uri}" in done.stderr  # what takes it back, as it must be typed
     facts = json.loads(done.stdout)
     assert [going["kind"] for going in facts["goes"]].count("trajectory") == 3 and not facts["truncated"]
     assert f"--undo {facts['batch'][:12]}" in done.stderr

@@ -72,6 +72,23 @@ def test_an_unexpected_error_is_one_line_and_its_trace_comes_with_debug(monkeypa
             cli.main()
 
 
+def test_a_file_that_the_system_refuses_is_named(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "nowhere" / "key"
+    code, said = main(monkeypatch, capsys, "snapshot", "keygen", str(file))
+    assert code == 1 and said.startswith(f"Error: {file}: No such file or directory;") and "Errno" not in said
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_exit_code_of_a_command_is_that_of_the_program(monkeypatch, capsys, lake, status):
+    monkeypatch.setattr("agent_world.lake.status.status", lambda _: click.get_current_context().exit(status))
+    assert main(monkeypatch, capsys, "status", "--lake", lake.uri) == (status, "")
+
+
+def test_a_snapshot_that_is_not_there_points_at_the_list_of_snapshots(monkeypatch, capsys, lake):
+    code, said = main(monkeypatch, capsys, "snapshot", "verify", "1234567", "--lake", lake.uri)
+    assert code == 1 and said.endswith("see `agent-world snapshot list`\n")
+
+
 @pytest.mark.parametrize("arguments", [("status",), ("env", "list"), ("lineage", "why", "x"), ("ui",)], ids=" ".join)
 def test_a_place_without_a_lake_is_told_with_what_to_do_and_left_alone(arguments, tmp_path):
     result = CliRunner().invoke(cli.cli, [*arguments, "--lake", str(tmp_path / "typo")])

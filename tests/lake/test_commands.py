@@ -66,6 +66,17 @@ def test_sql_prints_numbers_as_numbers_and_intervals_as_text(filled: Lake):
     assert (line["n"], line["cents"], line["back"]) == ("1", "1.25", "-00:00:05")
 
 
+def test_sql_keeps_every_column_and_every_digit_and_tells_the_columns_of_no_rows(filled: Lake):
+    [row] = rows(filled, "sql", "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a")
+    assert list(row.values()) == [1, 2, 3, 4] and next(iter(row)) == "a"
+    query = "SELECT 123456789.123::DOUBLE AS wide, 'ab'::BLOB AS bytes, TIMESTAMP '2020-01-01 01:02:03.5' AS at"
+    told = run(filled, "sql", query, "--format", "csv").output
+    assert told.splitlines() == ["wide,bytes,at", "123456789.123,6162,2020-01-01T01:02:03.500000"]
+    nothing = "SELECT title, rev FROM themes WHERE false"
+    assert run(filled, "sql", nothing, "--format", "csv").output.splitlines() == ["title,rev"]
+    assert run(filled, "sql", nothing).output.split()[:2] == ["title", "rev"]
+
+
 def test_sql_reads_the_lake_named_by_the_environment(filled: Lake):
     command = CliRunner(env={"AGENT_WORLD_LAKE": filled.uri})
     result = command.invoke(cli, ["sql", "SELECT 1 AS one FROM themes", "--format", "json"])

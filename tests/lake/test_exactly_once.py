@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from agent_world.lake import CommitError, open_lake
-from agent_world.lake.errors import DivergedError
+from agent_world.lake import CommitError, DiskFullError, open_lake
+from agent_world.lake.errors import DivergedError, LakeBusyError
 from agent_world.lake.faults import KILL_AT
 from agent_world.lake.log import EventLog
 from agent_world.lake.proof import verify
@@ -189,6 +189,29 @@ def test_compactions_of_two_writers_that_meet_leave_every_event_once(lake, monke
     write(lake, "a", 4)
     rows = DeltaTable(f"{lake.uri}/events").to_pyarrow_table().column("event_id").to_pylist()
     assert len(rows) == len(set(rows)) == sum(row["events"] for row in open_lake(lake.uri).read("batches"))
+
+
+def test_a_batch_is_safe_whatever_becomes_of_the_compaction_behind_it(lake, monkeypatch):
+    monkeypatch.setattr("agent_world.lake.log._COMPACT_AT", 1)
+    exclusive = lake.storage.exclusive
+
+    def full(name: str):
+        if name == "compact":
+            raise DiskFullError(lake.uri, f"locks/{name}")
+        return exclusive(name)
+
+    monkeypatch.setattr(lake.storage, "exclusive", full)
+    for number in range(3):
+        write(lake, "a", number)
+    assert len(open_lake(lake.uri).read("themes")) == 3
+    with pytest.raises(DiskFullError):  # it is all that was asked for
+        lake.log.compact()
+
+
+def test_a_compaction_that_was_asked_for_and_is_not_done_says_why(lake):
+    write(lake, "a", 1)
+    with lake.storage.exclusive("compact"), pytest.raises(LakeBusyError, match="another compaction"):
+        open_lake(lake.uri).log.compact()
 
 
 def test_events_that_compactions_of_an_older_version_left_twice_are_read_once(lake):

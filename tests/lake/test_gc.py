@@ -154,6 +154,22 @@ def test_compaction_leaves_few_files_and_every_pin_as_it_was(tmp_path: Path, mon
     assert len(open_lake(lake.uri).read("themes")) == 13
 
 
+def test_gc_keeps_its_hands_off_projections_that_a_replay_is_making(lake: Lake, monkeypatch):
+    fill(lake, "a")
+    lake.refresh()
+    save, refused = lake.projections.save, []
+
+    def gc_meanwhile(*arguments):
+        with pytest.raises(LakeBusyError):
+            gc(open_lake(lake.uri), grace=NOW, dry_run=False)
+        refused.append(True)
+        return save(*arguments)
+
+    monkeypatch.setattr(lake.projections, "save", gc_meanwhile)
+    assert len(replay(lake)) == len(refused) == len(TABLES)
+    assert len(gc(open_lake(lake.uri), grace=NOW)) > 0
+
+
 def test_nothing_is_compacted_or_removed_while_a_pin_cannot_be_read(tmp_path: Path):
     lake = open_lake(tmp_path / "lake")
     fill(lake, "a")

@@ -243,7 +243,7 @@ def test_damaged_blobs_are_moved_aside_and_what_needs_them_is_named(path: Path):
     assert place is not None
     flip(path / place.pack)
     [line] = mend(path).lines
-    assert (line.what, line.lost) == (place.pack, True) and theme["version_id"] in line.why
+    assert (line.what, line.lost) == (place.pack, True) and theme["version_id"] in line.why and "--from" in line.cure
     fresh = open_lake(path)
     assert not fresh.storage.exists(place.pack) and fresh.storage.exists(f"quarantine/0001/{place.pack}")
     with pytest.raises(DamagedError, match="the file is missing"):

@@ -50,7 +50,8 @@ def test_a_checkpoint_is_evaluated_and_all_that_mlflow_keeps_lies_in_the_bucket(
     assert source.endswith(f"checkpoints/{best}")
     kept = [item.key for item in open_storage(artifact_root(lake.uri)).list()]
     assert any(key.endswith(f"checkpoints/{best}/a/b.json") for key in kept)
-    assert any(key.endswith("traces.json") for key in kept)
+    traces = log.client.search_traces(locations=[log.experiment])
+    assert len(traces) == 3 * SETTINGS.samples and all(trace.data.spans for trace in traces)
     assert [path.name for path in service_home(lake.uri).iterdir()] == ["mlflow.db"]
 
 

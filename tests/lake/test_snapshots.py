@@ -7,12 +7,14 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from agent_world.identity import canonical_json, sha256
 from agent_world.lake import DamagedError, Lake, NotFoundError, carry, open_lake, snapshots
-from agent_world.lake.errors import ConflictError
+from agent_world.lake.errors import ConflictError, LakeBusyError
 from agent_world.lake.gc import gc
+from agent_world.lake.moments import Pinned
 from agent_world.lake.proof import verify
 from lake_schemas import TABLES
 from lake_schemas.base import text
@@ -119,6 +121,33 @@ def test_an_import_joins_a_lake_that_has_history_of_its_own(tmp_path: Path):
     assert two.events_version() == before
     with two.begin("stage", "1", derivation="d") as batch:
         assert batch.done
+
+
+@pytest.mark.parametrize("slices", [1, 512])
+def test_pinned_batches_come_in_their_own_order_whole_wherever_they_lie(lake: Lake, monkeypatch, slices: int):
+    monkeypatch.setattr("agent_world.lake.runs._SLICES", slices)
+    fill(lake, *range(6))
+    events = lake.table("events")
+    own = [row["batch"] for row in lake.read("batches")]
+    for batches in (own, own[:3], own[2:], [own[4], own[1], own[2], own[0]], []):
+        parts = [lake.batch_events(batch) for batch in batches]
+        found = Pinned(lake.log, batches).read(-1, lake.events_version())
+        assert found.equals(pa.concat_tables([events.slice(0, 0), *parts]))
+
+
+def test_gc_takes_nothing_while_a_snapshot_is_being_made(lake: Lake, monkeypatch):
+    fill(lake, 1)
+    refused = []
+
+    def gc_meanwhile(*arguments):
+        with pytest.raises(LakeBusyError):
+            gc(open_lake(lake.uri), grace=timedelta(0), dry_run=False)
+        refused.append(True)
+        return batch_digests(*arguments)
+
+    batch_digests = snapshots.batch_digests
+    monkeypatch.setattr(snapshots, "batch_digests", gc_meanwhile)
+    assert verify(lake, snapshots.create(lake)) == [] and refused
 
 
 def test_an_import_that_contradicts_what_is_there_is_refused(tmp_path: Path):

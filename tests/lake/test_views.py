@@ -113,6 +113,8 @@ def test_yield_counts_what_is_current_and_what_it_cost(lake: World):
     assert (here["cpu_s"], here["cpu_s_per_kept"], here["wall_s"]) == (7.5, 3.75, 9.0)
     (there,) = rows(lake, query.format(OTHER, "general"))
     assert (there["kept"], there["yield"], there["steps_per_kept"], there["cpu_s"]) == (0, 0.0, None, None)
+    (shown,) = rows(lake, query.format(KEY, "practice"))
+    assert (here["sound"], shown["sound"], shown["kept"]) == (3, None, 2)
 
 
 def test_a_partition_that_was_made_since_is_no_longer_quarantined(lake: World):
@@ -139,6 +141,7 @@ def test_the_command_line_lists_meanings_and_refuses_a_missing_query(lake: World
     told = agent_world("sql", "--views", "--format", "csv", lake=lake.uri)
     assert f'weaknesses,,,"{VIEWS["weaknesses"].meaning}"' in told.stdout
     assert "pass_rates,rate,double," in told.stdout
-    refused = agent_world("sql", lake=lake.uri)
-    assert refused.returncode == 2
-    assert "--views" in refused.stderr
+    for arguments in ([], ["--views", "SELECT 1"]):
+        refused = agent_world("sql", *arguments, lake=lake.uri)
+        assert refused.returncode == 2
+        assert "--views" in refused.stderr
