@@ -42,7 +42,11 @@ def fill(lake: Lake) -> None:
             batch.record("costs", {"stage": "s", "subject": f"{number}", "calls": number})
             batch.quarantine(stage="s", item=f"{number}", reason="r", detail="d", raw=b"raw")
     with lake.begin("retire", derivation="d", code_version="1") as batch:
-        batch.retire(lake.resolve("theme", "a"), "because")
+        theme = lake.resolve("theme", "a")
+        batch.retire(theme, "because")
+    with lake.begin("reinstate", derivation="d", code_version="1") as batch:
+        batch.reinstate(theme, "created", "after all")
+        batch.retire(theme, "because")
     with lake.begin("alarm", derivation="d", code_version="1") as batch:
         batch.alarm(lake.resolve("database", "d"), "derivation", "second")
     snapshots.create(lake)
