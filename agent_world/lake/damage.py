@@ -22,9 +22,9 @@ from agent_world.lake import blob_files, projections
 from agent_world.lake.batch import batch_id
 from agent_world.lake.blobs import BlobReader
 from agent_world.lake.delta_log import CommitFile, checkpoint_damage, checkpoint_files, commit_files
-from agent_world.lake.errors import DamagedError, LakeFromNewerVersionError, NotALakeError, NotFoundError
+from agent_world.lake.errors import DamagedError, NotALakeError, NotFoundError
 from agent_world.lake.fold import FOLD
-from agent_world.lake.lake import FORMAT, MARKER
+from agent_world.lake.lake import MARKER, check_mark
 from agent_world.lake.log import FOLDER, SCHEMA, in_columns_of_today, in_order
 from agent_world.lake.parquet import decode
 from agent_world.lake.pieces import digest_of, pieces
@@ -299,12 +299,10 @@ def _view(storage: Storage, events: pa.Table) -> View:
 def _marker(storage: Storage, log: _Log) -> str | None:
     why = None
     try:
-        found = int(json.loads(storage.read(MARKER))["format"])
-        if found > FORMAT:
-            raise LakeFromNewerVersionError(storage.uri, found, FORMAT)
+        check_mark(storage.uri, storage.read(MARKER))
     except FileNotFoundError:
         why = "the file is missing"
-    except (ValueError, TypeError, KeyError):
+    except ValueError:
         why = "it cannot be read"
     if not log.commits:
         raise NotALakeError(storage.uri, f"it has no {FOLDER}")

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 MARKER = "lake.json"
 FORMAT = 1
+MARK = canonical_json({"lake": "agent-world", "format": FORMAT}).encode()
+"""What `MARKER` holds."""
+
 IN_FLIGHT = "in-flight"
 """The lock that batches share and that gc must have alone."""
 
@@ -234,12 +237,27 @@ def _claim(storage: Storage, create: bool) -> None:
         if not create:
             raise NotALakeError(storage.uri, "there is nothing") from None
         storage.check()
-        storage.write_new(MARKER, canonical_json({"lake": "agent-world", "format": FORMAT}).encode())
+        storage.write_new(MARKER, MARK)
         return
     try:
-        found_format = int(json.loads(marker)["format"])
-    except (ValueError, TypeError, KeyError) as error:
+        check_mark(storage.uri, marker)
+    except ValueError as error:
         raise NotALakeError(storage.uri, f"its {MARKER} cannot be read") from error
-    if found_format > FORMAT:
-        raise LakeFromNewerVersionError(storage.uri, found_format, FORMAT)
     storage.check()
+
+
+def check_mark(uri: str, mark: bytes) -> None:
+    """See that this code can read the lake that `mark` is the marker of.
+
+    Raises:
+        ValueError: it is no marker. LakeFromNewerVersionError: it is that of a newer version of this code.
+    """
+    try:
+        said = json.loads(mark)
+        if said["lake"] != "agent-world":
+            raise ValueError(said["lake"])
+        found = int(said["format"])
+    except (TypeError, KeyError) as error:
+        raise ValueError(str(error)) from error
+    if found > FORMAT:
+        raise LakeFromNewerVersionError(uri, found, FORMAT)

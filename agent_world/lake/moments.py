@@ -82,19 +82,18 @@ def moment(lake: View, at: At) -> Moment:
         return _version(lake, at)
     if isinstance(at, datetime):
         return _time(lake, at)
-    from agent_world.lake.snapshots import ids, manifest_of, matching
+    from agent_world.lake.snapshots import ids, manifest_of, matching, named
 
-    matches = matching(lake, at)
-    if len(matches) == 1:
-        batches = [batch["batch"] for batch in manifest_of(lake, matches[0])["batches"]]
-        return Moment(matches[0], Pinned(lake.log, batches))
+    if matching(lake, at):
+        exact = named(lake, at)
+        return Moment(exact, Pinned(lake.log, [batch["batch"] for batch in manifest_of(lake, exact)["batches"]]))
     if at.isdecimal() and len(at) < 6:
         return _version(lake, int(at))
     try:
         return _time(lake, datetime.fromisoformat(at))
     except ValueError:
         why = f"{at!r} is neither a snapshot of this lake, nor an ISO time, nor a version of events"
-        raise NotFoundError("snapshot", at, matches or near(at, ids(lake)), why) from None
+        raise NotFoundError("snapshot", at, near(at, ids(lake)), why) from None
 
 
 def _version(lake: View, version: int) -> Moment:

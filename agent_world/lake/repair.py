@@ -18,7 +18,7 @@ from agent_world.lake.damage import PLACEHOLDER, Damage, examine
 from agent_world.lake.delta_log import log_key
 from agent_world.lake.errors import DamagedError, LakeBusyError
 from agent_world.lake.faults import reach
-from agent_world.lake.lake import FORMAT, IN_FLIGHT, MARKER, Lake
+from agent_world.lake.lake import IN_FLIGHT, MARK, MARKER, Lake
 from agent_world.lake.log import FOLDER, EventLog
 from agent_world.lake.pieces import pieces
 from agent_world.lake.projections import POINTER
@@ -115,7 +115,7 @@ class _Aside:
 def _write_marker(storage: Storage, damage: Damage, aside: _Aside) -> None:
     if damage.marker:
         aside.keep(MARKER)
-        storage.write(MARKER, canonical_json({"lake": "agent-world", "format": FORMAT}).encode())
+        storage.write(MARKER, MARK)
 
 
 def _mend_log(storage: Storage, damage: Damage, aside: _Aside) -> None:

@@ -74,7 +74,8 @@ def named(lake: View, snapshot: str) -> Digest:
     """
     found = matching(lake, snapshot)
     if len(found) != 1:
-        raise NotFoundError("snapshot", snapshot, found or near(snapshot, ids(lake)))
+        why = f"{len(found)} snapshots begin with {snapshot!r}" if found else ""
+        raise NotFoundError("snapshot", snapshot, found or near(snapshot, ids(lake)), why)
     return found[0]
 
 

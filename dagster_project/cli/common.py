@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shlex
 import sys
@@ -115,8 +116,16 @@ def print_rows(rows: Sequence[Mapping[str, Any]], format: Format, names: Sequenc
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    """Print one JSON value; a float that is no number, which JSON lacks, as its name."""
+    click.echo(json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print_table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

@@ -29,9 +29,14 @@ def command() -> None:
 @format_option
 def list_(lake: str, format: Format, environment: str | None, tier: str | None) -> None:
     """Every task with its kind, size, tier and what the gates measured."""
+    from agent_world.lake.errors import NotFoundError, near
+
     world = open_world(lake)
     rows = [_line(row) for row in world.read("tasks", where={"state": "created"})]
     if environment is not None:
+        known = {row["environment"] for row in rows}
+        if not any(key.startswith(environment) for key in known):
+            raise NotFoundError("environment", environment, near(environment, known))
         rows = [row for row in rows if row["environment"].startswith(environment)]
     if tier is not None:
         rows = [row for row in rows if row["tier"] == tier]

@@ -80,10 +80,11 @@ def test_help_says_that_a_task_may_be_named_by_its_start(name):
     assert "TASK is a version or key of a task, or a unique start of one" in shown
 
 
-def test_an_unknown_policy_or_task_is_one_clear_error(lake):
+def test_an_unknown_policy_task_or_environment_is_one_clear_error(lake):
     from agent_world.errors import AgentWorldError
 
-    for arguments in (("toy-read", "--policy", "nobody"), ("no-such-task", "--policy", "gold")):
-        result = CliRunner().invoke(command, ["attempt", *arguments, "--lake", lake])
+    attempts = (("toy-read", "--policy", "nobody"), ("no-such-task", "--policy", "gold"))
+    for arguments in (*(("attempt", *given) for given in attempts), ("list", "--environment", "nowhere")):
+        result = CliRunner().invoke(command, [*arguments, "--lake", lake])
         assert isinstance(result.exception, AgentWorldError)
         assert "\n" not in str(result.exception)

@@ -72,6 +72,8 @@ def test_sql_keeps_every_column_and_every_digit_and_tells_the_columns_of_no_rows
     query = "SELECT 123456789.123::DOUBLE AS wide, 'ab'::BLOB AS bytes, TIMESTAMP '2020-01-01 01:02:03.5' AS at"
     told = run(filled, "sql", query, "--format", "csv").output
     assert told.splitlines() == ["wide,bytes,at", "123456789.123,6162,2020-01-01T01:02:03.500000"]
+    [odd] = rows(filled, "sql", "SELECT 'nan'::DOUBLE AS a, ['inf'::DOUBLE] AS b, 1.5 AS c")
+    assert odd == {"a": "nan", "b": ["inf"], "c": 1.5}
     nothing = "SELECT title, rev FROM themes WHERE false"
     assert run(filled, "sql", nothing, "--format", "csv").output.splitlines() == ["title,rev"]
     assert run(filled, "sql", nothing).output.split()[:2] == ["title", "rev"]

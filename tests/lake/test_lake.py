@@ -272,9 +272,10 @@ def test_a_lake_of_a_newer_format_is_refused(tmp_path: Path):
     (tmp_path / "lake" / "lake.json").write_text('{"format": 99, "lake": "agent-world"}')
     with pytest.raises(LakeFromNewerVersionError, match="lake format 99, this version reads up to 1; upgrade"):
         open_lake(tmp_path / "lake")
-    (tmp_path / "lake" / "lake.json").write_text("{")
-    with pytest.raises(NotALakeError, match="cannot be read"):
-        open_lake(tmp_path / "lake")
+    for broken in ("{", "[]", '{"format": 1}', '{"format": 1, "lake": "agent-worle"}'):
+        (tmp_path / "lake" / "lake.json").write_text(broken)
+        with pytest.raises(NotALakeError, match="cannot be read"):
+            open_lake(tmp_path / "lake")
 
 
 def test_two_lakes_in_which_the_same_was_made_have_the_same_ids(tmp_path: Path):

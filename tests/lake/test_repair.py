@@ -106,6 +106,10 @@ def damaged_marker(path: Path) -> None:
     (path / "lake.json").write_text("{")
 
 
+def flipped_marker(path: Path) -> None:
+    (path / "lake.json").write_bytes((path / "lake.json").read_bytes().replace(b"agent", b"agenu"))
+
+
 def last_checkpoint(path: Path) -> None:
     (path / "events" / "_delta_log" / "_last_checkpoint").write_text('{"version": 3, "size": 9}')
 
@@ -132,6 +136,7 @@ def projection(path: Path) -> None:
 
 REBUILT: dict[str, Callable[[Path], object]] = {
     "lake.json cannot be read": damaged_marker,
+    "one bit of lake.json is flipped": flipped_marker,
     "the marker is gone": lambda path: (path / "lake.json").unlink(),
     "the last checkpoint is not there": last_checkpoint,
     "a torn checkpoint": torn_checkpoint,
@@ -282,7 +287,7 @@ def test_a_repair_that_is_killed_anywhere_loses_nothing_and_the_next_one_finishe
 def test_a_repair_waits_for_no_batch_and_refuses_a_newer_lake(path: Path):
     with open_lake(path).begin("x", derivation="d"), pytest.raises(LakeBusyError, match="a batch is in flight"):
         repair(open_storage(path), dry_run=False)
-    (path / "lake.json").write_text('{"format": 9}')
+    (path / "lake.json").write_text('{"format": 9, "lake": "agent-world"}')
     with pytest.raises(LakeFromNewerVersionError):
         repair(open_storage(path))
 
