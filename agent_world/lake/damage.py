@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,7 @@ def examine(storage: Storage, backup: Lake | None = None, *, on_progress: OnProg
     log = _Log(storage)
     marker = _marker(storage, log)
     found, view = _events(storage, log, backup, {}, on_progress)
-    changed = _not_as_pinned(storage, view)
+    changed = _not_as_pinned(storage, [view] if backup is None else [view, backup])
     if changed:  # rows that read well and say something else
         found, view = _events(storage, log, backup, changed, on_progress)
     found.marker = marker
@@ -334,15 +335,18 @@ def _check_identities(events: pa.Table) -> None:
             raise ValueError(f"{row['version_id']} is not what its id says")
 
 
-def _not_as_pinned(storage: Storage, view: View) -> dict[str, str]:
-    """Data files whose bytes are not those that a snapshot pins, with the reason; a manifest is proved by its id."""
+def _not_as_pinned(storage: Storage, views: Sequence[View]) -> dict[str, str]:
+    """Data files whose bytes are not those that a snapshot pins, with the reason.
+
+    Its manifest is read from the first of `views` that has it; it is proved by its id.
+    """
     pinned: dict[str, str] = {}
-    for row in view.rows("snapshots"):
-        try:
-            manifest = view.blob(row["manifest_blob"])
-        except (DamagedError, NotFoundError):
-            continue
-        pinned |= {f"{FOLDER}/{file['path']}": file["sha256"] for file in json.loads(manifest)["files"]}
+    for row in views[0].rows("snapshots"):
+        for view in views:
+            with suppress(DamagedError, NotFoundError):
+                manifest = json.loads(view.blob(row["manifest_blob"]))
+                pinned |= {f"{FOLDER}/{file['path']}": file["sha256"] for file in manifest["files"]}
+                break
     sizes = {item.key: item.size for item in storage.list(FOLDER)}
     return {
         key: "its bytes are not those that a snapshot pins"
