@@ -1,10 +1,12 @@
 import os
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -34,3 +36,14 @@ def spark_jvm() -> "Iterator[SparkSession]":
     started = application("local[2]", {**little, **listening(port)}, memory="1g")
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    """A real browser, without a window. For a module, since its event loop would be in the way of later ones."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield started
+        started.close()

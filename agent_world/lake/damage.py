@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from agent_world.lake.lake import Lake
     from agent_world.lake.storage import Storage
 
-PLACEHOLDER = "REPAIR"
+STAND_IN = "REPAIR"
 """Operation of the commit that stands where a damaged one was."""
 
 _MARKS = re.compile(rb'"appId":"([0-9a-f]{64})"')
@@ -185,7 +185,7 @@ class _Log:
     def _doubtful(self) -> dict[int, bytes]:
         """Versions of which no commit file tells what they brought, with what is left of it."""
         doubtful = {commit.version: commit.data or b"" for commit in self.damaged}
-        return doubtful | {commit.version: b"" for commit in self._good if _is_placeholder(commit)}
+        return doubtful | {commit.version: b"" for commit in self._good if _is_stand_in(commit)}
 
     def _others(self) -> list[str]:
         """Paths of data files that are not in use: first those that a commit names, then those of dead writers."""
@@ -414,6 +414,6 @@ def _projections(storage: Storage) -> Iterator[tuple[str, str]]:
             yield f"{projections.FOLDER}/{generation}/{name}", why
 
 
-def _is_placeholder(commit: CommitFile) -> bool:
+def _is_stand_in(commit: CommitFile) -> bool:
     said: Iterable[dict[str, Any]] = commit.actions or ()
-    return any(entry.get("commitInfo", {}).get("operation") == PLACEHOLDER for entry in said)
+    return any(entry.get("commitInfo", {}).get("operation") == STAND_IN for entry in said)

@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from agent_world.identity import canonical_json, sha256
 from agent_world.lake import blob_files
-from agent_world.lake.damage import PLACEHOLDER, Damage, examine
+from agent_world.lake.damage import STAND_IN, Damage, examine
 from agent_world.lake.delta_log import log_key
 from agent_world.lake.errors import DamagedError, LakeBusyError
 from agent_world.lake.faults import reach
@@ -165,7 +165,7 @@ def _empty_commit(version: int) -> bytes:
             made = Directory(Path(folder))
             EventLog(made).create()
             return made.read(log_key(FOLDER, 0))
-    return json.dumps({"commitInfo": {"timestamp": 0, "operation": PLACEHOLDER, "operationParameters": {}}}).encode()
+    return json.dumps({"commitInfo": {"timestamp": 0, "operation": STAND_IN, "operationParameters": {}}}).encode()
 
 
 def _mend_blobs(storage: Storage, damage: Damage, aside: _Aside, backup: Lake | None) -> None:

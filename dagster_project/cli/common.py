@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Format = Literal["table", "json", "csv"]
 F = TypeVar("F", bound=Callable[..., Any])
 
+LOOPBACK = "127.0.0.1"
 _CELL = 90  # characters of a cell in a table for people; json and csv carry all
 
 

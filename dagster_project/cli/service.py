@@ -10,9 +10,8 @@ from typing import TypeVar
 
 import click
 
-from dagster_project.cli.common import lake_option
+from dagster_project.cli.common import LOOPBACK, lake_option
 
-LOOPBACK = "127.0.0.1"
 _EVERYWHERE = ("0.0.0.0", "::")
 _PATIENCE_S = 5
 

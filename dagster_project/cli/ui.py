@@ -13,9 +13,8 @@ import click
 
 from agent_world.errors import AgentWorldError
 from agent_world.stores import POSTGRES_URL, PostgresAddressError, on_postgres
-from dagster_project.cli.common import lake_option, open_world
+from dagster_project.cli.common import LOOPBACK, lake_option, open_world
 
-LOOPBACK = "127.0.0.1"
 _port = click.IntRange(1, 65535)
 
 

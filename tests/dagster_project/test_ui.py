@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-
 import psutil
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from agent_world.home import service_home
 from assets.tracking import EXPERIMENT
@@ -22,14 +20,6 @@ def servers(ran, tmp_path_factory):
     assert len(found.processes) >= 2
     _, left = psutil.wait_procs(found.processes, timeout=10)
     assert not left
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -16,19 +16,11 @@ from agent_world.lake.faults import KILL_AT
 from agent_world.lake.proof import verify
 from agent_world.lake.storage import open_storage
 from lake_schemas import TABLES
+from tests.lake.batches import fill
 
 _EXPORT = (
     "import sys; from agent_world.lake import carry, open_lake;carry.export(open_lake(sys.argv[1]), *sys.argv[2:])"
 )
-
-
-def fill(lake: Lake, first: int, last: int) -> None:
-    for number in range(first, last + 1):
-        with lake.begin("stage", f"{number}", derivation="d", run_id="run", code_version="1") as batch:
-            files = {"small": f"{number}".encode() * 99, "large": f"{number:07}".encode() * 200_000}
-            theme = batch.create("theme", "a", {"title": f"{number}"}, files=files)
-            batch.create("trajectory", f"t{number}", {"steps": ["x" * 70_000, number]}, parents=[(theme, "theme")])
-            batch.record("costs", {"stage": "s", "subject": str(number), "calls": number})
 
 
 def killed_export(lake: Lake, snapshot: str, there: str, at: str) -> None:

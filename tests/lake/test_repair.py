@@ -24,21 +24,12 @@ from agent_world.lake.repair import Repaired, repair
 from agent_world.lake.storage import open_storage
 from dagster_project.cli import cli
 from lake_schemas import TABLES
+from tests.lake.batches import fill, flip
 
 _REPAIR = (
     "import sys; from agent_world.lake.repair import repair; from agent_world.lake.storage import open_storage;"
     "repair(open_storage(sys.argv[1]), dry_run=False)"
 )
-
-
-def fill(lake: Lake, first: int, last: int) -> None:
-    for number in range(first, last + 1):
-        with lake.begin("stage", f"{number}", derivation="d", run_id="run", code_version="1") as batch:
-            files = {"small": f"{number}".encode() * 99, "large": f"{number:07}".encode() * 200_000}
-            theme = batch.create("theme", "a", {"title": f"{number}"}, files=files)
-            batch.create("trajectory", f"t{number}", {"steps": ["x" * 70_000, number]}, parents=[(theme, "theme")])
-            batch.observe(theme, {"match_score": number / 7})
-            batch.record("costs", {"stage": "s", "subject": str(number), "calls": number})
 
 
 def said(lake: Lake) -> dict[str, list]:
@@ -62,12 +53,6 @@ def data_of(path: Path, version: int) -> Path:
     adds = [json.loads(line) for line in commit(path, version).read_text().splitlines()]
     [added] = [entry["add"]["path"] for entry in adds if "add" in entry]
     return path / "events" / added
-
-
-def flip(file: Path, where: float = 0.5) -> None:
-    data = bytearray(file.read_bytes())
-    data[int(len(data) * where)] ^= 1
-    file.write_bytes(data)
 
 
 def tear(file: Path) -> None:
@@ -170,7 +155,7 @@ def test_what_follows_from_the_events_is_made_anew(path: Path, made: Path, what:
 
 
 def test_a_whole_lake_needs_nothing_and_what_dead_writers_left_is_not_taken_for_a_batch(path: Path):
-    writer = "import sys; from tests.lake.test_repair import fill; from agent_world.lake import open_lake;"
+    writer = "import sys; from tests.lake.batches import fill; from agent_world.lake import open_lake;"
     command = [sys.executable, "-c", f"{writer} fill(open_lake(sys.argv[1]), 7, 7)", str(path)]
     dead = subprocess.run(command, env=os.environ | {KILL_AT: "event_commit:1"}, check=False)
     assert dead.returncode == -signal.SIGKILL

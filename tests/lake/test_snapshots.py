@@ -18,6 +18,7 @@ from agent_world.lake.moments import Pinned
 from agent_world.lake.proof import verify
 from lake_schemas import TABLES
 from lake_schemas.base import text
+from tests.lake.batches import flip
 
 
 def fill(lake: Lake, *numbers: int) -> None:
@@ -167,12 +168,6 @@ def test_an_import_from_a_place_without_snapshot_or_lake_says_so(tmp_path: Path,
         carry.import_from(open_lake(tmp_path / "other"), lake.uri)
     with pytest.raises(NotFoundError, match="no snapshot '123456'"):
         carry.export(lake, "123456", str(tmp_path / "other"))
-
-
-def flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
 
 
 def largest(folder: Path) -> Path:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from playwright.sync_api import sync_playwright
 
 from agent_world.lake import Lake, open_lake
 from agent_world.lake import lineage as lin
@@ -48,14 +46,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
                         tried.append(batch.create("trajectory", f"tr-{round}-{n}-{k}-{s}", {"seed": s}, parents=made))
             sets.append(batch.create("diagnosis", f"diagnosis-{round}", {}, parents=[(t, "attempt") for t in tried]))
     return lake
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def drawn(lake: Lake):

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -14,20 +13,8 @@ from agent_world.serving.episodes.registry import EpisodeRegistry
 from agent_world.serving.limits import Places, ServingLimits
 from agent_world.serving.tasks import GivenTasks, LakeTasks
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
-from tests.serving.episodes.server import LEND, TASKS, Http, Server, bound, refused, serving
+from tests.serving.episodes.server import LEND, TASKS, Http, bound, refused, serving
 from tests.toy_lake import save_toy
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def http(server) -> Iterator[Http]:
-    with Http(server) as client:
-        yield client
 
 
 def test_an_episode_goes_over_http(http):

@@ -25,12 +25,6 @@ from tests.toy_lake import save_toy
 ALL = [READING, WRITING, PROGRAM]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
 @pytest.fixture
 def client(server) -> Iterator[EpisodeClient]:
     with EpisodeClient(server.url) as opened:

@@ -1,7 +1,6 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import anyio
@@ -21,19 +20,7 @@ from agent_world.serving.refusals import RefusedError
 from agent_world.serving.tasks import GivenTasks
 from agent_world.world import BoundTask
 from tests.rollouts.cases import ENVIRONMENT, PROGRAM, READING, WRITING
-from tests.serving.episodes.server import DEADLINE_S, LEND, Http, Server, bound, refused, serving, together
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def http(server) -> Iterator[Http]:
-    with Http(server) as client:
-        yield client
+from tests.serving.episodes.server import DEADLINE_S, LEND, Http, bound, refused, serving, together
 
 
 def test_a_repeated_call_acts_once_and_gives_the_recorded_observation(http):
